@@ -185,13 +185,14 @@ def release_unreadable(session: orm.Session, uuid: str, now: datetime.datetime) 
 def _write_state(session: orm.Session, which: sa.ColumnElement[bool], new: str,
                  values: Mapping[str, Any]) -> bool:
     """Write the state ``new`` and the columns ``values`` of the drain that matches the condition
-    ``which``. No other function writes states of drains.
+    ``which``. A drain that has ended waits for nothing. No other function writes states of drains.
 
     :returns: whether exactly one drain matched
     """
     session.flush()
+    waits = {} if new in drains.ACTIVE else {'waits_for': ''}
     return count_changed(session, sa.update(models.DrainRow).where(which).values(
-        state=new, **_columns(values))) == 1
+        state=new, **_columns({**waits, **values}))) == 1
 
 
 def _not_begun(host: str) -> sa.Select[tuple[models.MoveRow]]:

@@ -392,6 +392,15 @@ class DrainTest(HostTestCase):
         self.cloud.placed = {
             server: on for server, on in self.cloud.placed.items() if on not in names}
 
+    def test_servers_of_a_released_host_are_not_shown_as_blocked(self):
+        found = self.drain('a')
+        self.drains.note(found, drains.ACTIVE, blocked={'web1': 'no other host has room for it'})
+        self.assertIn('web1 (web1) ACTIVE: no other host has room for it',
+                      self.manage('host', 'status', 'a', expected=host.NOT_YET))
+        self.drains.end(found, drains.ACTIVE, drains.RELEASED, clock.utcnow(), 'jane')
+        self.assertIn('web1 (web1) ACTIVE\n',
+                      self.manage('host', 'status', 'a', expected=host.NOT_YET))
+
     def test_the_others_go_on_while_the_cell_of_one_does_not_answer(self):
         service, looks = self.cloud.service, iter(range(9))
 

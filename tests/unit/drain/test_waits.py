@@ -9,6 +9,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
 from kronos_nova.objects import snapshot
 from tests.unit.cycle import test_evaluation
+from tests.unit.db import fixtures
 
 
 class WaitsTest(test_evaluation.CycleTestCase):
@@ -82,6 +83,17 @@ class WaitsTest(test_evaluation.CycleTestCase):
         self.cloud.placed = {'vm1': 'a'}
         self.assertEqual('', self.evaluated())
         self.assertEqual(drains.EMPTY, self.drains.latest('b').state)
+
+    def test_nothing_once_the_drain_has_ended(self):
+        for number, state in enumerate((drains.RELEASING, drains.OVERDUE), 1):
+            self.drain(drains.DRAINING)
+            found = self.drains.latest('b')
+            self.drains.note(found, drains.ACTIVE, waits_for='moves in progress: one')
+            self.drains.end(found, (drains.DRAINING,), state, self.clock(), 'jane')
+            self.assertEqual((state, ''), (self.drains.latest('b').state,
+                                           self.drains.latest('b').waits_for))
+            fixtures.bring(self.drains, found, drains.RELEASED)
+            self.clock.go(number)
 
     def test_nothing_before_its_moves_are_sent_out(self):
         """The plan is the one of the drain, and starts in the same evaluation."""

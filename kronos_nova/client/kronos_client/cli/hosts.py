@@ -305,7 +305,7 @@ class Status(_OfHosts):
         self.say(_text(found))
         if found.drain and found.drain.waits_for:
             self.say(f'    waits for: {found.drain.waits_for}')
-        blocked = found.drain.blocked if found.drain else {}
+        blocked = found.drain.blocked if found.drain and found.drain.state != 'released' else {}
         for server in sorted(found.servers, key=lambda server: server.name):
             busy = f', {server.task_state}' if server.task_state else ''
             why = UNSETTLED if server.is_unsettled else blocked.get(server.uuid)
