@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from oslo_log import log as logging
 
@@ -86,7 +87,7 @@ class HostDrains:
 
         The plan is not started if an earlier plan of the aggregate is in progress, if moves are
         paused, or if a drained host is not disabled yet. The next evaluation then plans the drains
-        again. The progress of a host that could not be read stays as it was recorded before.
+        again. For a host that could not be read, see :meth:`_note_unread`.
         """
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
@@ -102,7 +103,7 @@ class HostDrains:
             move.source for move in unconfirmed)
         for each in wanted:
             if each.host not in outcome.left:
-                self.drains.note(each, (each.state,), waits_for=_unread(snapshot, each))
+                self._note_unread(snapshot, each)
                 continue
             self._note(each, left[each.host], outcome.blocked.get(each.host, {}),
                        outcome.to_stop.get(each.host, {}), waits_for(each, Waiting(
@@ -132,6 +133,18 @@ class HostDrains:
         moving = outcome.report.moves
         LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB of memory', uuid, hosts,
                  len(moving), sum(move.memory_mb for move in moving) / 1024)
+
+    def _note_unread(self, snapshot: Snapshot, each: Drain) -> None:
+        """Record that a drain waits for an evaluation that finds its host. If the host has left its
+        aggregate, no server is blocked or stopped by the drain any more. If the host could not be
+        read, the rest stays as it was recorded before."""
+        values: dict[str, Any] = {'waits_for': _unread(snapshot, each)}
+        if each.aggregate not in snapshot.unread:
+            values |= {'blocked': {}, 'to_stop': []}
+            if each.state == drains.BLOCKED:
+                self.drains.enter(each, (each.state,), drains.DRAINING, **values)
+                return
+        self.drains.note(each, (each.state,), **values)
 
     def _note(self, each: Drain, left: int, blocked: Mapping[str, str], to_stop: Mapping[str, str],
               waits: str, is_at_work: bool, now: datetime.datetime) -> None:

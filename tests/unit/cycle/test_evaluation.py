@@ -722,6 +722,22 @@ class DrainingTest(CycleTestCase):
         self.assertEqual('an evaluation that finds a: it is not in aggregate gpu any more; "host '
                          'release a" ends the drain', found.waits_for)
 
+    def test_servers_that_were_blocked_are_not_when_their_host_has_left_its_aggregate(self):
+        """None of them is stopped any more."""
+        self.drain(unmovable='stop')
+        self.board.enter(self.board.get('d'), ('draining',), 'blocked', to_stop=['vm1'],
+                         blocked={'vm1': 'no other host has room for it'})
+        self.lose_sight_of('a', gpu='cell one does not answer')
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('blocked', ('vm1',), 1), (found.state, found.to_stop, len(found.blocked)))
+        del self.cloud.read
+        self.cloud.aggregates = {'gpu': ('b',), 'other': ('a',)}
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('draining', (), {}), (found.state, found.to_stop, found.blocked))
+        self.assertIn('it is not in aggregate gpu any more', found.waits_for)
+
     def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
         self.drain()
         self.cloud.status['b'] = 'disabled'
