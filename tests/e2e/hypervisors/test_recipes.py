@@ -49,8 +49,8 @@ class RecipesTest(base.HypervisorTestCase):
 
     def test_scores_are_what_guests_were_set_to_burn(self):
         shares = {}
-        for host, shares in TOLD.items():
-            for share in shares:
+        for host, wanted in TOLD.items():
+            for share in wanted:
                 [uuid] = self.boot(1, host, cpu=share, beat_ms=500)
                 shares[self.domain(uuid)] = share
         for host in self.hypervisors.values():
