@@ -24,8 +24,7 @@ import takes long and chooses between threads and eventlet. While no other code 
 module, none of its exceptions can have been raised."""
 
 OUTAGES = (
-    errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
-    errors.ConcurrentUpdate,
+    *errors.OF_EVERY_REQUEST, errors.ConcurrentUpdate,
     ConnectionError,
     # Databases, those of cells too. oslo.db does not translate all of SQLAlchemy's errors.
     db_exc.DBError, exception.TaskLost, *db_engine.NO_ANSWER,

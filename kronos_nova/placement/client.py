@@ -1,6 +1,7 @@
 """Client of the part of placement's API that Kronos uses. The client works with any keystoneauth
 adapter."""
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -29,7 +30,14 @@ message can fill a screen; lowered, the cause of the error may be cut off. Not m
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
-_REFUSALS = {401: errors.AccessRefused, 403: errors.AccessRefused, 404: errors.NotFound}
+NOT_FOUND = 404
+UNAVAILABLE = 408, 429
+"""HTTP statuses below 500 with which a proxy answers while it or placement is too busy. Fixed by
+HTTP."""
+OF_EVERY_REQUEST = 401, 403, 406, 407
+"""HTTP statuses with which placement or a proxy refuses every request: the credentials are refused
+(401, 403, 407), or placement was replaced by a release without the microversion (406). Fixed by
+HTTP and placement."""
 
 UNANSWERED = (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError,
               ks_exceptions.DiscoveryFailure)
@@ -98,7 +106,9 @@ class PlacementClient:
 
         :raises PlacementTooOld: placement does not offer 1.36
         """
-        root = _json(self._request('GET', '/', version=None))['versions'][0]
+        response = self._request('GET', '/', version=None)
+        _raise_for_refusal(response, 'GET /: ')
+        root = _json(response)['versions'][0]
         offered = tuple(int(part) for part in root['max_version'].split('.'))
         if offered < max(PLACEMENT_NEEDED):
             lacks = ', '.join(f'{feature} ({_text(since)})'
@@ -263,7 +273,7 @@ class PlacementClient:
             raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
         except ks_exceptions.ClientException as error:
             raise errors.AccessRefused(problem=f'{method} {path}: {error}') from error
-        if response.status_code >= 500:
+        if response.status_code >= 500 or response.status_code in UNAVAILABLE:
             raise errors.PlacementUnavailable(
                 problem=f'{method} {path}: HTTP {response.status_code}')
         return response
@@ -290,7 +300,10 @@ class PlacementClient:
         return errors.ProviderChanged(problem=detail)
 
     def _exists(self, path: str) -> bool:
-        return self._request('GET', path).status_code == 200
+        with contextlib.suppress(errors.NotFound):
+            _raise_for_refusal(self._request('GET', path), f'GET {path}: ')
+            return True
+        return False
 
 
 def _text(version: tuple[int, int]) -> str:
@@ -319,5 +332,16 @@ def _detail(response) -> str:
 
 def _raise_for_refusal(response, request='') -> None:
     if response.status_code >= 400:
-        raise _REFUSALS.get(response.status_code, errors.PlacementRefused)(
+        raise _refusal_of(response)(
             problem=f'{request}HTTP {response.status_code}: {_detail(response)}')
+
+
+def _refusal_of(response) -> type[errors.PlacementRefused]:
+    """Return the class of the error for a response with a status from 400 to 499. A 404 that is not
+    in the form of placement's errors comes from another program: the endpoint in the catalogue is
+    wrong, and the requested object may exist."""
+    if response.status_code in OF_EVERY_REQUEST:
+        return errors.AccessRefused
+    if response.status_code == NOT_FOUND:
+        return errors.NotFound if _error(response) else errors.AccessRefused
+    return errors.PlacementRefused

@@ -32,10 +32,6 @@ LOG = logging.getLogger(__name__)
 
 TRAIT = 'trait:'
 
-OF_EVERY_MOVE = (errors.PlacementUnavailable, errors.PlacementTooOld, errors.AccessRefused)
-"""Errors that do not depend on the move. After one of them, a dry run of another move would fail as
-well."""
-
 
 class PlacementDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` that asks placement for allocation candidates.
@@ -55,7 +51,7 @@ class PlacementDryRun:
             LOG.warning('The move of instance %s could not be checked with placement before it was '
                         'planned: %s', instance.uuid, error)
             return Verdict(unasked=f'placement could not be asked: {error}',
-                           is_silent=isinstance(error, OF_EVERY_MOVE))
+                           is_silent=isinstance(error, errors.OF_EVERY_REQUEST))
 
     def _ask(self, instance, destination, before):
         amounts = before.wanted(self._amounts(instance, destination))

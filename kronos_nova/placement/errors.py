@@ -5,7 +5,8 @@
     │                            whether a write has taken effect
     ├── PlacementTooOld          placement does not offer a microversion that is needed
     ├── PlacementRefused         placement refuses the request
-    │   ├── AccessRefused        every request is refused: credentials, policy, catalogue
+    │   ├── AccessRefused        every request is refused: credentials, policy, microversion, or an
+    │   │                        endpoint in the catalogue where another program answers
     │   └── NotFound             404: the requested object does not exist, or no longer exists
     ├── AnswerNotUnderstood      a response is not the JSON of the API: often a proxy's own page
     ├── InvalidAllocations       400
@@ -95,3 +96,9 @@ class ProviderChanged(ConcurrentUpdate):
 
 class NothingToMove(exception.PlacementError):
     code = 'kronos.placement.nothing_to_move'
+
+
+OF_EVERY_REQUEST = PlacementUnavailable, PlacementTooOld, AccessRefused, AnswerNotUnderstood
+"""Errors that do not depend on the request: placement would answer other requests in the same way.
+They say nothing about the instance, provider or move that the request is about. All other errors
+are refusals or conflicts of the one request."""

@@ -17,7 +17,6 @@ from kronos_nova.objects.dry_run import NO_ROOM_YET
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import Verdict
-from kronos_nova.placement.dry_run import OF_EVERY_MOVE
 from kronos_nova.plugin import allocation_claim
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
@@ -60,8 +59,7 @@ def _is_of_today(context, instance, before):
 def _verdict_after(error, instance_uuid):
     """Return the Verdict of a dry run that ended with an error. After an outage, the dry run has no
     result, because the instance is not the cause."""
-    is_silent = (isinstance(error, OF_EVERY_MOVE) if isinstance(error, exception.PlacementError)
-                 else outages.is_outage(error))
+    is_silent = outages.is_outage(error)
     if is_silent or isinstance(error, UNASKED):
         LOG.warning('The move of instance %s could not be checked with the scheduler before it was '
                     'planned: %s', instance_uuid, first_line(error))

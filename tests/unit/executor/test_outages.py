@@ -17,13 +17,20 @@ SILENT = (
     sdk_exc.ServiceDiscoveryException('no versions'),
     exception.NovaUnavailable(instance='vm', reason='503'),
     exception.InventoryError(problem='timed out'), errors.PlacementUnavailable(problem='502'),
+    errors.AccessRefused(problem='403'), errors.AnswerNotUnderstood(problem='a page of a proxy'),
+    errors.PlacementTooOld(offered='1.10', needed='1.36', lacks='all'),
+    errors.ProviderChanged(problem='409'), messaging.RemoteError('AccessRefused', '403'),
     messaging.MessagingTimeout('check'), db_exc.DBConnectionError(ValueError('gone away')),
     messaging.RemoteError('ConnectFailure', 'in nova-compute'))
 REFUSED = (
     None, ValueError('no'), ks_exc.BadRequest(), ks_exc.Conflict(),
     sdk_exc.NotSupported('microversion'), sdk_exc.InvalidRequest('wrong'),
     exception.NovaClientError(instance='vm', reason='no'),
-    errors.InsufficientInventory(problem='full'), messaging.RemoteError('LibvirtError', 'no'))
+    errors.InsufficientInventory(problem='full'), messaging.RemoteError('LibvirtError', 'no'),
+    errors.PlacementRefused(problem='HTTP 400: no such trait'),
+    errors.NotFound(problem='HTTP 404: no such provider'),
+    # Nova, neutron and glance have exceptions of this name.
+    messaging.RemoteError('NotFound', 'in nova-compute'))
 
 
 class OutagesTest(testtools.TestCase):

@@ -55,15 +55,32 @@ class KeystoneTest(testtools.TestCase):
                           lambda held: None)
         self.assertEqual(1, self.adapter.requests)
 
-    @ddt.data((401, errors.AccessRefused), (403, errors.AccessRefused), (404, errors.NotFound),
+    @ddt.data((401, errors.AccessRefused), (403, errors.AccessRefused),
+              (406, errors.AccessRefused), (407, errors.AccessRefused), (404, errors.NotFound),
               (400, errors.PlacementRefused))
     @ddt.unpack
     def test_a_refusal_of_every_request_is_told_from_that_of_one(self, status, kind):
-        found = self.client(None)
-        self.adapter.request = lambda *_args, **_kwargs: mock.Mock(
-            status_code=status, content=b'{}', text='')
-        error = self.assertRaises(errors.PlacementRefused, found.consumer, 'vm')
+        self.answer(status, b'{"errors": [{"detail": "no"}]}')
+        error = self.assertRaises(errors.PlacementRefused, self.found.consumer, 'vm')
         self.assertIs(kind, type(error))
+
+    @ddt.data(b'<h1>Not Found</h1>', b'{"message": "no such page"}')
+    def test_a_404_of_another_program_concerns_every_request(self, content):
+        """The endpoint in the catalogue is wrong, so no provider was deleted."""
+        self.answer(404, content)
+        self.assertRaises(errors.AccessRefused, self.found.name, 'root')
+        self.found._version = None
+        self.assertRaises(errors.AccessRefused, self.found.negotiate)
+
+    @ddt.data(408, 429)
+    def test_a_proxy_that_is_too_busy_is_an_outage(self, status):
+        self.answer(status, b'')
+        self.assertRaises(errors.PlacementUnavailable, self.found.name, 'root')
+
+    def answer(self, status, content):
+        self.found = self.client(None)
+        self.adapter.request = lambda *_args, **_kwargs: mock.Mock(
+            status_code=status, content=content, text='no')
 
     @ddt.data(('consumer', 'vm'), ('tree', 'root'), ('providers',), ('inventories', 'root'),
               ('traits', 'root'), ('roots_in', ['aggregate']), ('name', 'root'),

@@ -84,6 +84,7 @@ class PlacementDryRunTest(testtools.TestCase):
 
     @ddt.data((errors.PlacementUnavailable(problem='down'), True),
               (errors.AccessRefused(problem='403'), True),
+              (errors.AnswerNotUnderstood(problem='a page of a proxy'), True),
               (errors.PlacementTooOld(offered='1.10', needed='1.36', lacks='all'), True),
               (errors.PlacementRefused(problem='400: no such trait'), False),
               (errors.NotFound(problem='404'), False))

@@ -58,6 +58,7 @@ class RemoteErrorsTest(testtools.TestCase):
                 (errors.PlacementRefused(problem='HTTP 400: no such trait'), False),
                 (errors.NotFound(problem='HTTP 404: no such provider'), False),
                 (errors.AccessRefused(problem='HTTP 403'), True),
+                (errors.AnswerNotUnderstood(problem='a page of a proxy'), True),
                 (errors.PlacementUnavailable(problem='HTTP 503'), True)):
             asked._select = mock.Mock(side_effect=error)
             verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
