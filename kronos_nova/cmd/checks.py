@@ -17,6 +17,7 @@ from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import api_checks
 from kronos_nova.cmd import exporter_checks
+from kronos_nova.cmd import library_options
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
@@ -39,6 +40,9 @@ from kronos_nova.room import shapes
 
 OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
+
+RPC_URL = '[DEFAULT] transport_url'
+NOTIFICATION_URL = '[oslo_messaging_notifications] transport_url'
 
 _BROKER_SECONDS = 5
 """Maximum seconds for which ``kronos-test-config`` waits until a message broker accepts a
@@ -217,7 +221,7 @@ class Reach:
 
 
 def _options(conf, role):
-    wrong = invalid_values.values(conf)
+    wrong = library_options.invalid_values_of(conf)
     if wrong:
         raise ValueError(invalid_values.described(wrong))
     if not role.plans:
@@ -462,22 +466,56 @@ def _buffers(conf, policy_set, reach):
 
 
 def _broker(conf):
-    """Check every broker of ``transport_url`` separately. oslo.messaging itself would hide a broker
-    that is down, because it continues with the next broker."""
-    url = oslo_messaging.TransportURL.parse(conf)
+    """Check every broker of the two options ``transport_url`` separately. oslo.messaging itself
+    would hide a broker that is down, because it continues with the next broker."""
+    rpc = _transport_url(conf, RPC_URL, oslo_messaging.get_rpc_transport, lambda: None)
+    notifications = _transport_url(conf, NOTIFICATION_URL,
+                                   oslo_messaging.get_notification_transport,
+                                   lambda: conf.oslo_messaging_notifications.transport_url)
+    urls = {RPC_URL: rpc} if notifications == rpc else {RPC_URL: rpc,
+                                                        NOTIFICATION_URL: notifications}
+    doubts = [doubt for option, url in urls.items() for doubt in _doubts(conf, option, url)]
+    if doubts:
+        raise CheckWarning('; '.join(doubts))
+    count = sum(len(url.hosts) for url in urls.values())
+    return f'{columns.count(count, "broker")} {"answer" if count > 1 else "answers"}', None
+
+
+def _transport_url(conf, option, get_transport, given):
+    """Return a TransportURL, with which oslo.messaging can make a transport.
+
+    :param given: returns the value of the option; None for the value of ``[DEFAULT]``. Called after
+        ``get_transport``, which registers the option
+    :raises ConfigurationError: the services could not make the transport
+    """
+    try:
+        get_transport(conf)
+        return oslo_messaging.TransportURL.parse(conf, given())
+    except ValueError as error:
+        # The text of the error may have a part of the password.
+        raise exception.ConfigurationError(
+            what=option, problem='its port is no number, or its user or password has a character '
+            'that has a meaning in URLs',
+            remedy='Write such characters as %XX, for example / as %2F.') from error
+    except oslo_messaging.MessagingException as error:
+        raise exception.ConfigurationError(
+            what=option, problem=f'cannot be used: {error}',
+            remedy='Compare the option with that of the other services of Nova.') from error
+
+
+def _doubts(conf, option, url):
+    """Return sentences about the brokers of a URL that do not answer, or that cannot be checked.
+
+    :raises ConfigurationError: none of the brokers answers
+    """
     if url.transport.partition('+')[0] not in ('rabbit', 'kombu'):
-        raise CheckWarning(f'[DEFAULT] transport_url is of the kind {url.transport}, for which '
-                           'there is no check')
-    oslo_messaging.get_rpc_transport(conf)  # registers [oslo_messaging_rabbit]
+        return [f'{option} is of the kind {url.transport}, for which there is no check']
     wrong = [problem for host in url.hosts if (problem := _unreachable(conf, url, host))]
     if not url.hosts or len(wrong) == len(url.hosts):
         raise exception.ConfigurationError(
-            what='[DEFAULT] transport_url', problem='; '.join(wrong) or 'it names no host',
+            what=option, problem='; '.join(wrong) or 'it names no host',
             remedy='Compare the option with that of the other services of Nova.')
-    if wrong:
-        raise CheckWarning('; '.join(wrong))
-    return (f'{columns.count(len(url.hosts), "broker")} '
-            f'{"answer" if len(url.hosts) > 1 else "answers"}'), None
+    return wrong
 
 
 def _unreachable(conf, url, host):

@@ -147,13 +147,7 @@ def _refuse_invalid(conf):
 
     :raises cfg.Error: a file cannot be read, or an option has an invalid value
     """
-    fresh = cfg.ConfigOpts()
-    logging.register_options(fresh)
-    kronos_conf.register_opts(fresh)
-    kronos_conf.read(
-        fresh, [*(f'--config-file={path}' for path in conf.config_file or ()),
-                *(f'--config-dir={path}' for path in conf.config_dir or ())],
-        project='nova', default_config_files=[], default_config_dirs=[])
+    fresh = kronos_conf.read_again(conf)
     mutable = {(module.GROUP.name, option.dest) for module in kronos_conf.GROUPS
                for option in module.OPTS if option.mutable}
     wrong = {key: problem for key, problem in invalid_values.values(fresh).items()

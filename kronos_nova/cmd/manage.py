@@ -49,8 +49,7 @@ def load_service_config(conf, prog, arguments):
     :returns: ``conf``
     :raises cfg.Error: the configuration cannot be read, or has an invalid option of logging
     """
-    log.register_options(conf)
-    kronos_conf.register_opts(conf)
+    kronos_conf.register_program_opts(conf)
     kronos_conf.read(conf, arguments, project='nova', prog=prog,
                      version=f'{prog} {version_string()}')
     try:
@@ -67,8 +66,7 @@ def load_config(options):
         or None
     """
     conf = cfg.ConfigOpts()
-    log.register_options(conf)
-    kronos_conf.register_opts(conf, with_login=False)
+    kronos_conf.register_program_opts(conf, with_login=False)
     args = [f'--config-file={path}' for path in options.config_file or ()]
     args += [f'--config-dir={path}' for path in options.config_dir or ()]
     kronos_conf.read(conf, args, project='nova', prog='kronos-manage')

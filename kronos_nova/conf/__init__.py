@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log
 
 from kronos_nova.conf import allocations
 from kronos_nova.conf import api
@@ -50,6 +51,27 @@ def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
         module.register_opts(conf)
     if with_login:
         nova.register_login_opts(conf)
+
+
+def register_program_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
+    """Register the options of a program of Kronos on ``conf``: those of :func:`register_opts`, and
+    those of oslo.log. In Nova's services, Nova has registered the latter."""
+    log.register_options(conf)
+    register_opts(conf, with_login)
+
+
+def read_again(conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
+    """Return a new ConfigOpts with the options of a program of Kronos, and with the present content
+    of the files from which ``conf`` was read.
+
+    :raises cfg.Error: see :func:`read`
+    """
+    fresh = cfg.ConfigOpts()
+    register_program_opts(fresh)
+    read(fresh, [*(f'--config-file={path}' for path in conf.config_file or ()),
+                 *(f'--config-dir={path}' for path in conf.config_dir or ())],
+         project='nova', default_config_files=[], default_config_dirs=[])
+    return fresh
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:

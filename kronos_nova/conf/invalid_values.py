@@ -3,7 +3,10 @@ option is read, so this module reads every option."""
 
 import re
 from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import Any
 
 from oslo_config import cfg
 
@@ -14,6 +17,9 @@ _WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 i
           (re.compile(r'could not convert string to float: (.*)'), r'\1 is no number'),
           (re.compile(r'''(?<=[/'"])[^\s/@'"]+@'''), '***@'))    # credentials in a URL
 
+DEFAULT = 'DEFAULT'
+"""Name (no unit) of the group of options that belong to no other group. Fixed by oslo.config."""
+
 _LONGEST = 300
 """Maximum number of characters of the text of an error about an option's value. A longer text is
 cut. Raised, an error can fill a screen; lowered, the part that names the invalid value may be cut
@@ -23,15 +29,27 @@ off. Not measured."""
 def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
     """Return the invalid values in the groups of Kronos: {(group, option): reason why oslo.config
     rejects the value}."""
-    wrong = {}
-    for module in kronos_conf.GROUPS:
-        group = module.GROUP.name
-        for option in conf[group]:
-            try:
-                conf[group][option]
-            except (cfg.Error, ValueError) as error:
-                wrong[group, option] = _without_where(error)
-    return wrong
+    return _values(conf, [module.GROUP.name for module in kronos_conf.GROUPS])
+
+
+def all_values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
+    """Return the invalid values of all registered options, in the form of :func:`values`."""
+    wrong = {(DEFAULT, option): problem for option, problem in _wrong(conf)}
+    groups = [name for name in conf if (DEFAULT, name) not in wrong
+              and isinstance(conf[name], cfg.ConfigOpts.GroupAttr)]
+    return wrong | _values(conf, groups)
+
+
+def _values(conf: cfg.ConfigOpts, groups: Iterable[str]) -> dict[tuple[str, str], str]:
+    return {(group, option): problem for group in groups for option, problem in _wrong(conf[group])}
+
+
+def _wrong(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for option in group:
+        try:
+            group[option]
+        except (cfg.Error, ValueError) as error:
+            yield option, _without_where(error)
 
 
 def described(wrong: Mapping[tuple[str, str], str]) -> str:

@@ -52,7 +52,7 @@ class Transports:
     """
 
     def __init__(self, conf: cfg.ConfigOpts):
-        _register_options(conf)
+        register_options(conf)
         self.rpc = messaging.get_rpc_transport(conf)
         self.notification = messaging.get_notification_transport(conf)
 
@@ -61,7 +61,7 @@ class Transports:
         self.notification.cleanup()
 
 
-def _register_options(conf: cfg.ConfigOpts) -> None:
+def register_options(conf: cfg.ConfigOpts) -> None:
     """Register in ``conf`` the options that oslo.messaging reads with each message. oslo.messaging
     itself registers these options only in the global configuration."""
     for module, group in SENDING_OPTIONS.items():

@@ -68,6 +68,55 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual((2, ''), (status, out))
         self.assertIn(line.partition(' ')[0], err)
 
+    @ddt.data('[DEFAULT] rpc_response_timeout = abc', '[DEFAULT] executor_thread_pool_size = abc',
+              '[DEFAULT] log_rotate_interval = abc', '[DEFAULT] default_log_levels = nova=LOUD',
+              '[DEFAULT] log_config_append = /nonexistent/logging.conf',
+              '[oslo_messaging_rabbit] heartbeat_rate = abc',
+              '[oslo_messaging_notifications] retry = abc',
+              '[oslo_messaging_metrics] metrics_enabled = abc',
+              '[kronos_database] max_pool_size = abc', '[kronos_nova] timeout = abc',
+              '[keystone_authtoken] http_connect_timeout = abc',
+              '[oslo_policy] remote_timeout = abc')
+    def test_an_option_that_kronos_has_of_another_library_is_checked(self, text):
+        group, _, line = text.partition(' ')
+        written = pathlib.Path(self.conf).read_text()
+        if group == '[oslo_policy]':
+            written += '[kronos_api]\nport = 8780\n'
+        if group not in written:
+            written += f'{group}\n'
+        pathlib.Path(self.conf).write_text(written.replace(group, f'{group}\n{line}', 1))
+        status, checks, _ = self.report()
+        state, detail = checks['options']
+        self.assertEqual((1, 'failed'), (status, state))
+        self.assertIn(f'{group} {line.partition(" ")[0]}: ', detail)
+
+    def test_options_of_what_is_not_used_are_not_checked(self):
+        with open(self.conf, 'a') as file:
+            file.write('[oslo_messaging_kafka]\nmax_poll_records = abc\n'
+                       '[oslo_policy]\nremote_timeout = abc\n')
+        self.assertEqual('ok', self.report()[1]['options'][0])
+
+    @ddt.data(('DEFAULT', 'rabbit://u:p@host:port/', 'port'),
+              ('DEFAULT', 'rabbit://u:se/cret@host/', 'port'),
+              ('DEFAULT', '//host:5672/', 'scheme'), ('DEFAULT', 'nosuch://host', 'driver'),
+              ('oslo_messaging_notifications', 'rabbit://u:p@host:port/', 'port'),
+              ('oslo_messaging_notifications', 'rabbit:', 'names no host'))
+    @ddt.unpack
+    def test_an_address_of_the_broker_that_the_services_cannot_use_is_named(self, group, url,
+                                                                           said):
+        if group == 'DEFAULT':
+            self.transport_url = url
+            self.write()
+        else:
+            conf = pathlib.Path(self.conf)
+            conf.write_text(conf.read_text().replace(
+                f'[{group}]', f'[{group}]\ntransport_url = {url}'))
+        state, detail = self.report()[1]['broker']
+        self.assertEqual('failed', state)
+        self.assertIn(f'[{group}] transport_url: ', detail)
+        self.assertIn(said, detail)
+        self.assertNotIn("'se'", detail)
+
     def test_rules_are_listed_with_what_they_select_and_what_violates_them(self):
         self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}
         self.cloud.servers[0]['tags'] = ['db']
