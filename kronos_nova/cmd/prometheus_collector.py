@@ -10,27 +10,23 @@ import collections
 import datetime
 import math
 
-from oslo_db import exception as db_exc
-from oslo_log import log as logging
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import HistogramMetricFamily
 
-from kronos_nova import exception
 from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
 from kronos_nova.drain import states as drains
+from kronos_nova.engine import guard
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
-
-LOG = logging.getLogger(__name__)
 
 DATABASE_UP = 'kronos_control_database_up'
 
@@ -60,6 +56,7 @@ class Collector:
         self.database = database
         self.utcnow = utcnow
         self.observer = overview.Observer(conf, database, utcnow)
+        self._guard = guard.Guard()
 
     def describe(self):
         """Return no descriptions. Descriptions of the metrics could be made only by reading the
@@ -67,11 +64,7 @@ class Collector:
         return ()
 
     def collect(self):
-        try:
-            found = list(self._families())
-        except (db_exc.DBError, exception.KronosException) as error:
-            LOG.error('The metrics of Kronos cannot be read from the control database: %s', error)
-            found = []
+        found = self._guard.run('exporter', lambda: list(self._families())) or []
         yield _gauge(DATABASE_UP, 'Whether the control database could be read for this scrape.', (),
                      {(): bool(found)})
         yield from found

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import logging
 import math
 import shutil
 import socket
@@ -11,6 +12,7 @@ import sys
 import time
 from unittest import mock
 
+import fixtures
 import requests
 import sqlalchemy
 from oslo_config import cfg
@@ -20,6 +22,7 @@ from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import exporter
+from kronos_nova.cmd import prometheus_collector
 from kronos_nova.db import claim_models
 from kronos_nova.db import counters
 from kronos_nova.db import cycles
@@ -438,6 +441,22 @@ class ExporterTest(ExporterTestCase):
         answer = requests.get(url, timeout=30)
         self.assertEqual(200, answer.status_code)
         self.assertIn('kronos_control_database_up 0.0', answer.text)
+
+    def test_an_outage_of_its_database_is_logged_when_it_begins_and_when_it_ends(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        found = prometheus_collector.Collector(self.conf, self.database, self.database.utcnow)
+        with self.database.writer() as session:
+            session.connection().exec_driver_sql('ALTER TABLE cycles RENAME TO away')
+        for _ in range(3):
+            self.assertEqual(1, len(list(found.collect())))
+        with self.database.writer() as session:
+            session.connection().exec_driver_sql('ALTER TABLE away RENAME TO cycles')
+        for _ in range(2):
+            self.assertLess(1, len(list(found.collect())))
+        begin, end = log.output.splitlines()
+        self.assertIn('does not answer', begin)
+        self.assertNotIn('SELECT', log.output)
+        self.assertIn('answers again', end)
 
     def test_ended_by_a_signal_it_exits_with_0(self):
         with socket.socket() as free:
