@@ -34,11 +34,12 @@ WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file
 
 
 class Replay(program.Report):
-    """Plan a recorded cloud offline, as Kronos plans the live one. Nothing is moved.
+    """Plan a recorded cloud offline, as Kronos plans the live one. Nothing is moved. Of several
+    snapshots, those are planned that are valid, and that have the hosts of changes such as --lose.
 
     Exit codes: 0 the plan was made, with or without moves; 1 a snapshot or the policies are
-    invalid, and stderr has every error; 2 the arguments or the configuration are wrong. Of several
-    snapshots, the valid ones are planned.
+    invalid, or a change does not apply to one of several snapshots, and stderr has every error; 2
+    the arguments or the configuration are wrong.
     """
 
     def get_parser(self, prog_name):
@@ -74,7 +75,7 @@ class Replay(program.Report):
             configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
             raise program.Refused(program.USAGE, f'The configuration is wrong: {error}') from error
-        page, self.day, wrong = html.Page(), [], {}
+        page, self.day, wrong, refused = html.Page(), [], {}, {}
         changes = Changes(**change_arguments.changes(parsed_args))
         folders = replay.folders(parsed_args.folder)
         for folder in folders:
@@ -88,20 +89,36 @@ class Replay(program.Report):
             try:
                 replayed, snapshot = _replayed(folder.name, recording, policies, chosen, changes)
             except (exception.ConfigurationError, exception.HostNotFound) as error:
-                raise program.Refused(program.USAGE, error) from error
+                refused[folder] = str(error)
+                continue
             self.day.append(replayed)
             if parsed_args.html:
                 page.add(folder.name, snapshot, replayed.report, chosen.note)
-        if wrong:
-            error = exception.SnapshotError('\n'.join(wrong))
-            if not self.day:
-                raise error
-            self.code = program.say(error, program.FAILED)
+        self._tell(wrong, refused)
         if parsed_args.html:
             _write(page, parsed_args.html)
         self.is_one = len(folders) == 1
         return self.dict2columns(render.as_object(self.day[0]) if self.is_one
                                  else render.day_as_object(self.day))
+
+    def _tell(self, wrong, refused):
+        """Report the snapshots that were not planned.
+
+        :param wrong: lines about invalid snapshots
+        :param refused: {folder of a snapshot: reason why it cannot be planned with the arguments}
+        :raises Refused: the arguments are wrong for every valid snapshot
+        :raises SnapshotError: no snapshot is valid
+        """
+        if refused and not self.day:
+            raise program.Refused(program.USAGE, '\n'.join(dict.fromkeys(
+                [*wrong, *refused.values()])))
+        lines = [*wrong, *(f'{folder}: {problem}' for folder, problem in refused.items())]
+        if not lines:
+            return
+        error = exception.SnapshotError('\n'.join(lines))
+        if not self.day:
+            raise error
+        self.code = program.say(error, program.FAILED)
 
     def print_tables(self, console, data):
         if self.is_one:

@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import os
+import pathlib
 import re
 
 import fixtures
@@ -154,6 +155,26 @@ class CommandTest(testtools.TestCase):
         self.assertEqual((1, ''), (code, out))
         self.assertEqual(len(err.splitlines()), len({*err.splitlines()}), err)
         self.assertIn('trial.yaml', err)
+        self.assertFalse(os.path.exists(self.page))
+
+    def test_snapshots_for_which_a_change_is_refused_are_an_error_and_the_others_are_planned(self):
+        for number in (1, 2):
+            Cloud(number, 'spread').write(self.folder.join('day', f'{number}'))
+        inventory = pathlib.Path(self.folder.join('day', '1', 'inventory.json'))
+        lost = json.loads(inventory.read_text())['hosts'][0]['name']
+        inventory.write_text(inventory.read_text().replace(f'"{lost}"', '"elsewhere"'))
+        code, out, err = run(self.folder.join('day'), '--lose', lost, '-f', 'json')
+        self.assertEqual(1, code)
+        self.assertIn(f'{self.folder.join("day", "1")}: ', err)
+        self.assertIn(lost, err)
+        self.assertEqual(['2'], [row['snapshot'] for row in json.loads(out)['snapshots']])
+
+    def test_a_change_that_is_refused_for_every_snapshot_is_a_wrong_argument(self):
+        for number in (1, 2):
+            Cloud(number, 'spread').write(self.folder.join('day', f'{number}'))
+        code, out, err = run(self.folder.join('day'), '--lose', 'nowhere', '--html', self.page)
+        self.assertEqual((2, ''), (code, out))
+        self.assertEqual(1, len(err.splitlines()), err)
         self.assertFalse(os.path.exists(self.page))
 
     def test_a_page_that_cannot_be_written(self):
