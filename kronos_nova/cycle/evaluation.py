@@ -308,7 +308,9 @@ class Cycle:
         options without the aggregates that have such requests."""
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
-            found = requester.wanted(options.scopes(tuple(a.name for a in snapshot.aggregates)))
+            known = tuple(aggregate.name for aggregate in snapshot.aggregates)
+            requester.note_missing({*(self.options.aggregates or ())}.difference(known))
+            found = requester.wanted(options.scopes(known))
             for aggregate, wanted in sorted(found.items()):
                 persist.alone(f'a request for aggregate {aggregate}', functools.partial(
                     self._carry_out, requester, snapshot, planner_ports, measurements, aggregate,

@@ -74,6 +74,10 @@ class Requester(Protocol):
     def wanted(self, aggregates: Collection[str]) -> Mapping[str, Sequence[Any]]:
         """Return {aggregate: its pending requests}, for the given aggregates."""
 
+    def note_missing(self, aggregates: Collection[str]) -> None:
+        """Note at the pending requests of these aggregates that Nova does not have the
+        aggregates."""
+
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:
         """Plan the requests of one aggregate, and return the outcome for :meth:`persist`."""

@@ -85,6 +85,13 @@ class RoomRequests:
                     self.cycle_ports.holds.note(each, problem=why)
         return dict(found)
 
+    def note_missing(self, aggregates: Collection[str]) -> None:
+        for each in self.cycle_ports.holds.in_states((states.REQUESTED,)):
+            why = (f'Nova does not have aggregate {each.aggregate} any more; "room release" ends '
+                   'the request')
+            if each.aggregate in aggregates and each.problem != why:
+                self.cycle_ports.holds.note(each, problem=why)
+
     def _drained(self) -> dict[str, str]:
         """Return {aggregate with a host that is being drained: text about the drain for which
         requests for room in the aggregate wait}."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_log import log as logging
 from sqlalchemy import orm
 
 from kronos_nova import exception
@@ -22,6 +23,8 @@ from kronos_nova.drain import states as drains
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
+
+LOG = logging.getLogger(__name__)
 
 JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 """Columns whose text is JSON."""
@@ -119,6 +122,16 @@ class Drains:
             return count_changed(session, sa.update(models.DrainRow).where(
                 models.DrainRow.uuid == drain.uuid, models.DrainRow.state.in_(states),
             ).values(**_columns(values))) == 1
+
+    def note_unevaluated(self, drain: Drain, why: str) -> None:
+        """Record that a drain waits, because its aggregate is not evaluated any more.
+
+        :param why: end of a relative clause about the aggregate
+        """
+        waits = (f'an evaluation of aggregate {drain.aggregate}, which {why}; "host release '
+                 f'{drain.host}" ends the drain')
+        if waits != drain.waits_for and self.note(drain, (drain.state,), waits_for=waits):
+            LOG.warning('The drain of host %s waits for %s', drain.host, waits)
 
     @retried
     def enter(self, drain: Drain, states: Collection[str], new: str, **values: Any) -> bool:

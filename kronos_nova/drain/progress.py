@@ -4,7 +4,9 @@ drains."""
 import collections
 import dataclasses
 import datetime
+import itertools
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -63,6 +65,10 @@ class HostDrains:
             if each.aggregate in aggregates:
                 found[each.aggregate].append(each)
         return found
+
+    def note_missing(self, aggregates: Collection[str]) -> None:
+        for each in itertools.chain(*self.wanted(aggregates).values()):
+            self.drains.note_unevaluated(each, 'Nova does not have any more')
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:

@@ -37,6 +37,8 @@ from kronos_nova.objects import automation
 
 LOG = logging.getLogger(__name__)
 
+OUT_OF_SCOPE = 'is not in scope any more ([kronos] aggregates, include_unassigned_hosts)'
+
 SOON = 10
 """Seconds between two evaluations of an aggregate with an approved plan or a drain. Such an
 aggregate does not wait for the usual interval. Raised, an approved plan that could not begin in one
@@ -200,8 +202,7 @@ class CycleScheduler:
         approved = {plan.aggregate for plan in self.scheduler_ports.journal.approved_plans()
                     if not switches.hold(plan.aggregate)}
         # Drains of operators wait neither for the interval nor for a level.
-        draining = {drain.aggregate for drain in Drains(
-            self.scheduler_ports.journal.database).in_states(ACTIVE)}
+        draining = self._draining()
         wanted = [scope for scope in aggregates_in_scope(self.conf)
                   if switches.planning_level(scope, defaults) != automation.OFF
                   or scope in draining]
@@ -217,6 +218,16 @@ class CycleScheduler:
                                           if scope in urgent or scope in due),
                                          key=lambda scope: scope in failed),
                     failed=failed, urgent=urgent, ordered=draining, wanted=wanted)
+
+    def _draining(self) -> set[str]:
+        """Return the aggregates with drains that have not ended. If an aggregate has left the scope
+        of Kronos, this is recorded in its drains."""
+        known = Drains(self.scheduler_ports.journal.database)
+        found, scopes = known.in_states(ACTIVE), aggregates_in_scope(self.conf)
+        for drain in found:
+            if drain.aggregate not in scopes:
+                known.note_unevaluated(drain, OUT_OF_SCOPE)
+        return {drain.aggregate for drain in found}
 
     def _lock_in_order(self, due: _Due) -> list[str]:
         group = self.conf.kronos

@@ -738,6 +738,15 @@ class DrainingTest(CycleTestCase):
         self.assertEqual(('draining', (), {}), (found.state, found.to_stop, found.blocked))
         self.assertIn('it is not in aggregate gpu any more', found.waits_for)
 
+    def test_a_host_whose_aggregate_was_deleted_waits_for_its_release(self):
+        self.drain()
+        self.cloud.aggregates = {'other': ('a', 'b')}
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('draining', None, {}), (found.state, found.left, found.blocked))
+        self.assertEqual('an evaluation of aggregate gpu, which Nova does not have any more; "host '
+                         'release a" ends the drain', found.waits_for)
+
     def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
         self.drain()
         self.cloud.status['b'] = 'disabled'

@@ -91,6 +91,9 @@ class Rest:
     def wanted(self, aggregates):
         return {'gpu': ['b']} if 'gpu' in aggregates else {}
 
+    def note_missing(self, aggregates):
+        pass
+
     def plan(self, seen, planner_ports, measurements, aggregate, wanted):
         options = dataclasses.replace(self.options, aggregates=(aggregate,),
                                       include_unassigned_hosts=False)

@@ -84,6 +84,18 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
 
+    def test_a_drain_of_an_aggregate_that_left_the_scope_waits_and_says_so(self):
+        known = db_drains.Drains(self.database)
+        known.request([Drain(
+            uuid='d', host='h1', aggregate='c', state='draining', requested_by='jane',
+            requested_at=self.clock())])
+        worker = self.worker('one')
+        worker.tick()
+        self.assertEqual('an evaluation of aggregate c, which is not in scope any more ([kronos] '
+                         'aggregates, include_unassigned_hosts); "host release h1" ends the drain',
+                         known.get('d').waits_for)
+        self.assertNotIn('c', self.begun())
+
     def test_one_worker_plans_all_that_is_due_unless_told_otherwise(self):
         self.set(aggregates_per_cycle=0)
         one, two = self.worker('one'), self.worker('two')
