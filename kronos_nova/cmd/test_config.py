@@ -45,7 +45,7 @@ class TestConfig(program.Report):
                             help='Find out which exporters Prometheus scrapes and how the '
                                  'exporters name hosts. Write a policies file for these exporters '
                                  'to FILE, which must not exist, and check the file.')
-        parser.add_argument('--recipe', metavar='NAME', default=proposal.DEFAULT_RECIPE,
+        parser.add_argument('--recipe', metavar='NAME',
                             help='Recipe for --propose: the name of a file in '
                                  'share/kronos/policies, without .yaml; default: cpu-memory.')
         parser.add_argument('--match', metavar='LABEL=VALUE', type=_match,
@@ -63,6 +63,7 @@ class TestConfig(program.Report):
         # A process can read nova.conf into Nova's own configuration once only.
         reach = checks.Reach(role)
         self.proposal = None
+        _refuse_without_propose(parsed_args)
         if parsed_args.propose:
             _refuse_without_cloud(role)
             self.proposal = _propose(conf, reach, parsed_args)
@@ -126,6 +127,14 @@ def _match(text):
     return text
 
 
+def _refuse_without_propose(parsed_args):
+    for option in () if parsed_args.propose else ('recipe', 'match'):
+        if getattr(parsed_args, option) is not None:
+            raise program.Refused(
+                program.USAGE, f'{NAME}: --{option} has an effect only with --propose FILE, which '
+                'writes a policies file.')
+
+
 def _refuse_without_cloud(role):
     if role.connect is None:
         raise program.Refused(
@@ -136,12 +145,13 @@ def _refuse_without_cloud(role):
 
 def _propose(conf, reach, parsed_args):
     """Write the proposed policies file, and make the checks use this file. Return the Proposal."""
-    if parsed_args.recipe not in proposal.recipes():
-        raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
+    recipe = proposal.DEFAULT_RECIPE if parsed_args.recipe is None else parsed_args.recipe
+    if recipe not in proposal.recipes():
+        raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {recipe}; '
                               f'the recipes are {", ".join(proposal.recipes())}')
     try:
         made = proposal.make(conf, prometheus.from_conf(conf), reach.read(),
-                             parsed_args.recipe, parsed_args.match or '')
+                             recipe, parsed_args.match or '')
         proposal.write(parsed_args.propose, made.text)
     except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
         raise program.Refused(

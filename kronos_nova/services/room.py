@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from kronos_client.contract import room as contract
@@ -366,9 +367,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
         scope; or the room could not be kept; or some servers could no longer restart elsewhere
         after the loss of a host or failure domain; or the policies file cannot be read
     """
-    from kronos_nova.cycle import aggregates  # imported late, as above
-    from kronos_nova.room import keeping
-    aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
+    from kronos_nova.room import keeping  # imported late, as above
+    aggregate = _aggregate(context.conf, request.aggregate)
     room, shape, asked = _checked(context, contract.CheckRoom(
         flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
     if shape not in asked.flavors():
@@ -426,23 +426,24 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
             remedy='"--force" makes the room nevertheless.')
 
 
-def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
+def _aggregate(conf: cfg.ConfigOpts, name: str | None) -> str:
     """Return the aggregate in which room is made: the named aggregate, or the only aggregate in
     scope.
 
+    :raises ConfigurationError: no aggregate is in scope
     :raises NotInScope: Kronos does not plan for the named aggregate
     :raises RequestRefused: no aggregate is named, and several are in scope
     """
-    if name is None and len(in_scope) == 1:
-        return in_scope[0]
-    if name is None:
+    from kronos_nova.cycle import aggregates  # imported late, as above
+    from kronos_nova.operations import switching
+    aggregates.refuse_empty_scope(conf)
+    in_scope = aggregates.aggregates_in_scope(conf)
+    if name is None and len(in_scope) > 1:
         raise exception.RequestRefused(
             what='the request for room', problem='names no aggregate, and several are in scope',
             remedy=f'Name one of {", ".join(in_scope)}.')
-    if name not in in_scope:
-        raise exception.NotInScope(
-            what=f'Aggregate {name}', problem='is not in scope',
-            remedy='Add it to [kronos] aggregates.')
+    name = in_scope[0] if name is None else name
+    switching.refuse_unknown(conf, name, is_single=True)
     return name
 
 

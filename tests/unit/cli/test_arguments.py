@@ -79,8 +79,16 @@ class TypoTest(test_automation.OperatorTestCase):
     def test_a_number_that_makes_no_sense_is_a_wrong_argument(self, words):
         self.assertEqual(2, self.assertRaises(SystemExit, self.manage, *words).code)
 
-    @ddt.data(('plan', 'list'), ('resume',), ('pause',), ('stop',), ('automation', 'set', 'off'))
+    @ddt.data(('plan', 'list'), ('resume',), ('pause',), ('stop',), ('automation', 'set', 'off'),
+              ('room', 'make', 'm1.1'))
     def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self, words):
         self.configure('aggregates = gpu')
         said = self.manage(*words, '--aggregate', 'gup', expected=1)
         self.assertIn('Aggregate gup: is not in scope. ', said)
+
+    def test_room_without_an_aggregate_is_refused_with_the_aggregates_in_scope(self):
+        for options, said in (
+                ('aggregates = gpu, db', 'several are in scope. Name one of gpu, db.'),
+                ('', 'there is nothing to balance')):
+            self.configure(options)
+            self.assertIn(said, self.manage('room', 'make', 'm1.1', expected=1))

@@ -695,6 +695,13 @@ class TestConfigTest(configured.ConfiguredTestCase):
             found = self.assertRaises(SystemExit, self.proposed, f'--match={text}')
         self.assertEqual(2, found.code)
 
+    @ddt.data(('--recipe', 'cpu-memory'), ('--match', 'region=one'), ('--recipe', ''))
+    def test_an_argument_of_a_proposal_without_a_proposal_is_a_wrong_argument(self, arguments):
+        status, out, err = self.run_command(*arguments)
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn(f'{arguments[0]} has an effect only with --propose', err)
+        self.assertEqual(1, len(err.splitlines()))
+
     def test_nothing_is_proposed_on_a_host_that_cannot_read_the_cloud(self):
         status, _proposal, err, path = self.proposed('--role', 'compute')
         self.assertEqual((2, False), (status, path.exists()))
