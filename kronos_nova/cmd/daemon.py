@@ -134,7 +134,7 @@ class Daemon(cotyledon.Service):
         try:
             _refuse_invalid(self._conf)
             self._conf.mutate_config_files()
-        except (cfg.Error, logging.LogConfigError) as error:
+        except (cfg.Error, exception.ConfigurationError, logging.LogConfigError) as error:
             # An error that was raised here would end the process, and its moves in progress would
             # be left to other processes.
             LOG.error('%s continues with the options that it has, because its configuration cannot '
@@ -146,6 +146,7 @@ def _refuse_invalid(conf):
     may change while the daemon runs.
 
     :raises cfg.Error: a file cannot be read, or an option has an invalid value
+    :raises ConfigurationError: an aggregate has no valid level of automation
     """
     fresh = kronos_conf.read_again(conf)
     mutable = {(module.GROUP.name, option.dest) for module in kronos_conf.GROUPS
@@ -154,6 +155,7 @@ def _refuse_invalid(conf):
              if key in mutable}
     if wrong:
         raise cfg.Error(invalid_values.described(wrong))
+    levels.defaults(fresh)  # oslo.config does not check the levels of single aggregates
 
 
 def serve(conf, name, make_parts):

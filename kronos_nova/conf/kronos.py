@@ -62,7 +62,7 @@ for nova-conductor and for the daemons.
 
 Related options: ``[kronos_nova]``.
 """),
-    cfg.DictOpt('aggregate_automation', default={}, help="""
+    cfg.DictOpt('aggregate_automation', mutable=True, default={}, help="""
 Levels of ``automation`` for single aggregates, as ``name:level`` separated by commas, such as
 ``test:auto,database:approve``. The name ``_unassigned_`` stands for the hosts in no aggregate. A
 level set by "kronos-manage automation set LEVEL --aggregate NAME" takes precedence. A level set by

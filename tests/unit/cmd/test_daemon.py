@@ -15,6 +15,7 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import daemon
 from kronos_nova.cmd import executor
 from kronos_nova.cmd import manage
+from kronos_nova.cycle import levels
 
 
 @ddt.ddt
@@ -64,8 +65,14 @@ class ReloadTest(testtools.TestCase):
         self.write('max_concurrent_migrations = 5')
         self.assertEqual(5, self.most())
 
+    def test_the_levels_of_all_and_of_single_aggregates_are_read_again(self):
+        self.write('[kronos]', 'automation = approve', 'aggregate_automation = gpu:auto')
+        self.daemon.reload()
+        self.assertEqual(('approve', {'gpu': 'auto'}), (
+            levels.defaults(self.conf).level, dict(levels.defaults(self.conf).levels)))
+
     @ddt.data('max_retries', 'poll_interval = soon', 'max_retries = -1', '# \xe9',
-              '[DEFAULT]\ndebug = maybe')
+              '[DEFAULT]\ndebug = maybe', '[kronos]\naggregate_automation = gpu:atuo')
     def test_a_file_with_an_error_changes_nothing_and_ends_nothing(self, line):
         self.write('max_concurrent_migrations = 5', line)
         self.assertEqual(3, self.most())
