@@ -29,6 +29,7 @@ from kronos_nova.cycle.precheck import Checks
 from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.problem import combined
 from kronos_nova.cycle.restraint import Outlook
+from kronos_nova.cycle.problem import shown_threshold
 from kronos_nova.cycle.schedule import TimelyPlan
 from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
@@ -872,7 +873,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
     """
     before, rows = None if found is None else found.before, {
         name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
-                           threshold=policy.threshold, **_answered(given, load, name))
+                           threshold=shown_threshold(policy), **_answered(given, load, name))
         for policy in given.policies.active for name, detail in load.no_data.items()
         if policy.name == name}
     if found is not None:
@@ -880,7 +881,8 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
         ends = (after or found.before).imbalances()
         for number, policy in enumerate(load.policies):
             rows[policy.name] = PolicyReport(
-                name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
+                name=policy.name, state='ok', weight=policy.weight,
+                threshold=shown_threshold(policy),
                 imbalance_before=float(imbalances[number]),
                 imbalance_after=float(ends[number]),
                 forecast=forecast_columns.report(policy.name, found.case.forecasts,

@@ -142,6 +142,10 @@ NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would mo
 
 UNEVEN = 'pack', 'relieve'
 
+ANY_IMBALANCE = 1.0
+"""Imbalance, as a fraction of a host, that reports show as the threshold of policies that do not
+equalize load. Fixed: the default of ``threshold``, and above the imbalance of most hosts."""
+
 DOUBTFUL = ('quarantine', 'refused', 'endless')
 """Reasons for which an instance is not moved because a move of it is likely to fail again."""
 
@@ -449,6 +453,11 @@ def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
     hosts out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
+
+
+def shown_threshold(policy: Policy) -> float:
+    """Return the threshold that reports show for a policy."""
+    return ANY_IMBALANCE if policy.mode in UNEVEN else policy.threshold
 
 
 def _threshold(policy: Policy) -> float:

@@ -118,7 +118,8 @@ class Policy(FileMapping):
         ``spread``. No plan lifts the imbalance of a policy above its threshold, or increases an
         imbalance that is above the threshold. The key is required with ``pack`` as well, but has no
         effect there, because packing makes the loads of hosts unequal on purpose. The key is
-        optional with ``relieve``.""")
+        optional with ``relieve``. Reports, metrics and the page show 1 in its place with ``pack``
+        and ``relieve``.""")
     imbalance_over: float = key(1.0, gt=0.5, le=1.0, about="""
         Quantile of the hosts' scores from which the imbalance is computed, with mode ``spread``:
         the imbalance is the difference between this quantile and the quantile ``1 -

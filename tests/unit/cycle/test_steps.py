@@ -832,6 +832,15 @@ class PipelineTest(PipelineTestCase):
         self.source.answers['capacity']['h0'] = 0.45
         self.assertNotIn('h1', self.plan().hosts_emptied)
 
+    def test_a_policy_that_packs_is_never_above_its_threshold(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.9,
+                        'threshold': 0.1}
+        self.source.answers |= {'imbalance': {'h0': 0.5, 'h1': 0.1, 'h2': 0.0},
+                                'capacity': {'h0': 0.5, 'h1': 0.1, 'h2': 0.0}}
+        [policy] = self.plan().policies
+        self.assertEqual((0.5, 1.0, False), (
+            policy.imbalance_before, policy.threshold, policy.is_above_threshold))
+
     def fuller_than_the_ceiling(self):
         """Let the servers of h1 and h2 fit on h0 by the policy, and above the overload ceiling."""
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
