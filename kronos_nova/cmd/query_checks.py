@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle.metrics import FRACTION
 from kronos_nova.cycle.metrics import migration_queries
@@ -213,8 +214,9 @@ def _with_file(finding, found):
     if (finding.proposal or not node or not (node.naming and node.naming.is_join)
             or len(node.hosts) <= (finding.matched or 0)):
         return finding
-    return _worse(finding, '', f'series of {node.kind} name {len(node.hosts)} hosts by '
-                  f'{node.naming}: kronos-test-config --propose FILE writes such queries')
+    return _worse(finding, '', f'series of {node.kind} name '
+                  f'{plural.count(len(node.hosts), "host")} by {node.naming}: kronos-test-config '
+                  '--propose FILE writes such queries')
 
 
 def _with_iowait(source, query, finding, found):

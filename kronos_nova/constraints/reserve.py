@@ -3,6 +3,7 @@ of the n largest hosts. The option ``reserve_hosts`` is n."""
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.constraints.availability import is_up
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem
@@ -27,4 +28,5 @@ class Reserve:
         needed = np.sort(limits, axis=0)[::-1][:count].sum(axis=0)
 
         return (ReservedRoom(needed=needed, counted=counted, why=lambda state, vm, host: (
-            f'the hosts in use would keep less than {count} hosts\' worth of room free')),)
+            f'the hosts in use would keep less than the room of {plural.count(count, "host")} '
+            'free')),)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle import without_moves
@@ -28,8 +29,8 @@ from kronos_nova.cycle.options import PaceOptions
 from kronos_nova.cycle.precheck import Checks
 from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.problem import combined
-from kronos_nova.cycle.restraint import Outlook
 from kronos_nova.cycle.problem import shown_threshold
+from kronos_nova.cycle.restraint import Outlook
 from kronos_nova.cycle.schedule import TimelyPlan
 from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
@@ -491,11 +492,10 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
     """Yield a note if a plan has fewer moves than its budget permits. The reason is that further
     moves would begin so late that the measured load would be out of date."""
     if timely.is_short:
-        count = len(timely.moves)
-        yield (f'{count} move{"s" if count != 1 else ""} of {budget} (max_migrations_per_cycle) '
-               f'can begin within {options.stale_plan_age:.0f} s (stale_plan_age); more are left '
-               'to later plans, because the load that they would be chosen for would not be the '
-               'load there is.')
+        yield (f'{plural.count(len(timely.moves), "move")} of {budget} '
+               '(max_migrations_per_cycle) can begin within '
+               f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
+               'because the load that they would be chosen for would not be the load there is.')
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
@@ -527,8 +527,9 @@ def uncertain(scope: Scope, load: Load, problem: Problem) -> Iterator[str]:
     because a server whose load is not known is migrating from or to each of them."""
     hosts = np.flatnonzero(scope.available & load.measured & ~problem.available).tolist()
     if hosts:
-        yield (f'a server whose load is not known is migrating from or to {len(hosts)} hosts, such '
-               f'as {problem.hosts[hosts[0]]}: balancing leaves them out until it has moved')
+        yield (f'a server whose load is not known is migrating from or to '
+               f'{plural.count(len(hosts), "host")}, such as {problem.hosts[hosts[0]]}: '
+               'balancing leaves them out until it has moved')
 
 
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
@@ -565,8 +566,9 @@ def stranded(hosts: Iterable[Host], instances: Iterable[Instance]) -> Iterator[s
         service = host.service
         if on_host[host.name] and (service.state != 'up' or service.forced_down):
             how = 'forced down' if service.forced_down else 'down'
-            yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
-                   'it; nothing can be migrated off it')
+            yield (f'{host.name} is {how} ({service.status}) with '
+                   f'{plural.count(on_host[host.name], "server")} on it; nothing can be migrated '
+                   'off it')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -806,7 +808,7 @@ def _blocked_hosts(found: Findings, state: State,
                     if vms[vm] in stuck]
             yield (f'{problem.hosts[host]} {_what_is_proven(state, mine, held, unplaced)}: '
                    f'{len(stuck)} of {np.count_nonzero(problem.vm_host == host)} instances '
-                   f'are blocked, such as {first}: {stuck[first]}')
+                   f'{plural.agreeing(len(stuck), "are")} blocked, such as {first}: {stuck[first]}')
 
 
 def _what_is_proven(state: State, stuck: list[int], held: Mapping[int, str],

@@ -134,8 +134,9 @@ class HeldAllocations:
         try:
             self.allocations.allocate(hold.shape, roots)
         except errors.InsufficientInventory as error:
-            return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers were '
-                    f'removed, and placement has no room for them any more: {error}')
+            return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers '
+                    f'{"was" if len(lost) == 1 else "were"} removed, and placement has no room '
+                    f'for them any more: {error}')
         LOG.warning('Room %s: someone had removed %d of the %d allocations that keep the room; '
                     'Kronos has made them again. A possible cause is "nova-manage placement '
                     'audit --delete", which removes such allocations.', hold.uuid, len(lost),

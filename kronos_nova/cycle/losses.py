@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from kronos_nova import plural
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cycle import slot_figures
 from kronos_nova.cycle.inputs import PlannerPorts
@@ -248,5 +249,6 @@ def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
     of these servers."""
     first = min(verdict.left)
     servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
-    return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '
+    return (f'{len(verdict.left)} of {servers} servers '
+            f'{plural.agreeing(len(verdict.left), "find")} no place, such as {first}: '
             f'{verdict.left[first]}')

@@ -16,6 +16,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cooldown.planning_history import growing
 from kronos_nova.cycle import approval
 from kronos_nova.cycle.observe import Observation
@@ -135,7 +136,7 @@ class ResultWriter:
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
         if chosen:
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
-                     record.aggregate, record.approved_by, _moves(len(chosen)))
+                     record.aggregate, record.approved_by, plural.count(len(chosen), 'move'))
 
     def _postpone(self, record: plans.PlanRecord, why: str) -> None:
         if why != record.detail:
@@ -222,7 +223,7 @@ class ResultWriter:
                      report.name, e)
             return
         LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB of memory; %s',
-                 uuid, report.name, state, level, _moves(len(report.moves)),
+                 uuid, report.name, state, level, plural.count(len(report.moves), 'move'),
                  sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
 
     def _cooldowns(self, aggregate: str, moves: Iterable[plans.PlannedMove],
@@ -258,10 +259,6 @@ def alone(what: str, work: Callable[[], object]) -> None:
     except Exception:
         LOG.exception('An unexpected error ended a part of this cycle; the cycle continues without '
                       'that part: %s', what)
-
-
-def _moves(count: int) -> str:
-    return f'{count} move{"" if count == 1 else "s"}'
 
 
 def _seconds(value: float) -> datetime.timedelta:

@@ -14,6 +14,7 @@ from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle.held_allocations import HeldAllocations
 from kronos_nova.cycle.held_allocations import SettledAllocations
@@ -174,7 +175,8 @@ class RoomRequests:
         elif len(outcome.moves) > hold.moves or outcome.memory_mb > hold.memory_mb:
             holds.enter(hold, states.PROPOSED, moves=len(outcome.moves),
                         memory_mb=outcome.memory_mb, problem=(
-                            f'the cloud has changed: it takes {len(outcome.moves)} moves and '
+                            'the cloud has changed: it takes '
+                            f'{plural.count(len(outcome.moves), "move")} and '
                             f'{outcome.memory_mb} MiB by now, more than was approved'))
         else:
             self._start(hold, aggregate, snapshot, outcome, places, now)

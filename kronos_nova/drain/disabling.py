@@ -10,6 +10,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.drains import Drains
 from kronos_nova.drain import states as drains
@@ -299,8 +300,8 @@ class DrainService:
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
                                       finished_at=None):
-            LOG.warning('The drain of host %s continues: the host was empty, but has %d servers '
-                        'again', drain.host, left)
+            LOG.warning('The drain of host %s continues: the host was empty, but has %s '
+                        'again', drain.host, plural.count(left, 'server'))
 
     def _give_up(self, drain: drains.Drain) -> None:
         """End a drain whose deadline has passed.
@@ -323,7 +324,8 @@ class DrainService:
                 drains.OVERDUE, now, WHO, finished_at=now, is_ours=is_requested or drain.is_ours):
             LOG.warning('The drain of host %s is given up: its deadline has passed%s. The '
                         'host stays disabled.', drain.host,
-                        '' if drain.left is None else f' with {drain.left} servers left')
+                        '' if drain.left is None
+                        else f' with {plural.count(drain.left, "server")} left')
 
     def _is_disabled_by_us(self, drain: drains.Drain) -> bool:
         service = self.hosts.service(drain.host)

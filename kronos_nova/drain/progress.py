@@ -16,6 +16,7 @@ from typing import Any
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cycle import explain
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.metrics import Measurements
@@ -137,8 +138,8 @@ class HostDrains:
                      hosts, error)
             return
         moving = outcome.report.moves
-        LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB of memory', uuid, hosts,
-                 len(moving), sum(move.memory_mb for move in moving) / 1024)
+        LOG.info('Plan %s starts, to empty %s: %s, %.1f GiB of memory', uuid, hosts,
+                 plural.count(len(moving), 'move'), sum(move.memory_mb for move in moving) / 1024)
 
     def _note_unread(self, snapshot: Snapshot, each: Drain) -> None:
         """Record that a drain waits for an evaluation that finds its host. If the host has left its
@@ -172,12 +173,13 @@ class HostDrains:
         if state == each.state:
             self.drains.note(each, (state,), **values)
         elif self.drains.enter(each, (each.state,), state, **values):
-            LOG.info('The drain of host %s is %s: %d servers left, %d of them blocked', each.host,
-                     state, left, len(blocked))
+            LOG.info('The drain of host %s is %s: %s left, %d of them blocked', each.host,
+                     state, plural.count(left, 'server'), len(blocked))
 
     def _end(self, snapshot: Snapshot, wanted: list[Drain], left: Mapping[str, int],
              outcome: planning.DrainPlan, aggregate: str, now: datetime.datetime) -> None:
-        said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
+        said = tuple(f'{each.host} is being drained: {plural.count(left[each.host], "server")} '
+                     'left, '
                      f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
                      if each.host in outcome.left else
                      f'{each.host} is being drained, which waits for {_unread(snapshot, each)}'

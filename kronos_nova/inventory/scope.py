@@ -4,6 +4,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova import plural
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import MoveUnderWay
@@ -56,7 +57,8 @@ def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[st
     """
     parts = {each.name: hosts.keys() & set(each.hosts) for each in aggregates}
     parts[UNASSIGNED] = hosts.keys() - {host for each in aggregates for host in each.hosts}
-    return {name: f'{len(left)} of its hosts could not be read and are left out: '
+    return {name: f'{len(left)} of its hosts could not be read and '
+                  f'{plural.agreeing(len(left), "are")} left out: '
                   f'{", ".join(sorted({hosts[host] for host in left}))}'
             for name, left in parts.items() if left}
 

@@ -12,6 +12,7 @@ from typing import Any
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.inventory.kinds import Kinds
 from kronos_nova.inventory.kinds import facts_of_power
@@ -102,7 +103,8 @@ def refuse_gaps(servers: Iterable[dict]) -> None:
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
         raise exception.InventoryError(
-            problem=f'Nova does not report the hosts of {len(bare)} servers (such as {bare[0]}): '
+            problem=f'Nova does not report the hosts of {plural.count(len(bare), "server")} '
+                    f'(such as {bare[0]}): '
                     'either their cell is down, or the user of [kronos_nova] lacks the admin role')
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.load import host_sizes
 from kronos_nova.load.host_readings import NAMED
 from kronos_nova.load.instance_weights import EXCESS
@@ -109,7 +110,9 @@ class Belief:
         count = int(measured.sum())
         if believed >= max(LEAST_BELIEVED * count, min(count, 2)):
             return ''
-        return '; '.join((f'{count - believed} of {count} hosts are not believed',
+        doubted = count - believed
+        return '; '.join((f'{doubted} of {count} hosts {plural.agreeing(doubted, "are")} not '
+                          'believed',
                           *self._said(SCORE)))
 
     @property
@@ -187,7 +190,8 @@ def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
     together = float(_sums(placed, np.nan_to_num(servers.share))[known].sum())
     if not 0.0 < together < FAINT * measured or measured <= rules.tolerance * known.sum():
         return ''
-    return (f'the servers of {int(known.sum())} hosts add up to {together:.2g}, the scores of '
+    return (f'the servers of {plural.count(int(known.sum()), "host")} add up to {together:.2g}, '
+            'the scores of '
             f'these hosts to {measured:.3g}: {_queries(policy)} are in different units (percent '
             'and fractions, MiB and bytes, thousandths of CPUs), or it is load of the hosts, not '
             f'of their servers. Give both in the same unit{_reserved(policy)}')
@@ -218,7 +222,8 @@ def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
     if policy.vm_profile_query is not None and count:
         consequence = ('none is moved' if policy.vm_profile_fallback == 'skip' else
                        f'all take vm_profile_fallback {policy.vm_profile_fallback}')
-        yield (f'monitoring knows none of the {count} servers, and {consequence}: is the exporter '
+        yield (f'monitoring knows none of the {plural.count(count, "server")}, and '
+               f'{consequence}: is the exporter '
                f'up, and does {policy.vm_profile_label} hold the {policy.vm_profile_label_type} of '
                'servers?')
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
@@ -174,7 +175,8 @@ def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
 
 def _ahead(hosts: int) -> Iterator[str]:
     if hosts:
-        yield (f'{hosts} hosts have samples from the future, so old ones are not recognised: '
+        yield (f'{plural.count(hosts, "host", "have")} samples from the future, so old ones are '
+               'not recognised: '
                f'{CLOCKS}')
 
 
@@ -190,7 +192,8 @@ def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
            if stale.any() else '')
     remedy = ('; min_coverage permits to plan without some' if missing.sum() < needed else
               '; kronos-test-config compares labels, windows and exporters')
-    return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
+    return [f'{int(missing.sum())} of {needed} available hosts '
+            f'{plural.agreeing(int(missing.sum()), "have")} no sample{old}: '
             f'{_names(hosts, missing)}{remedy}']
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.load import host_sizes
 from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Vector
@@ -171,11 +172,12 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     values[bad | excessive] = np.nan
     values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
     doubts = (*_left_alone(placed, impossible & ~twice, 'is out of range (0 to 1 of a host)'),
-              *_left_alone(placed, empty, 'is 0 although they run'))
+              *_left_alone(placed, empty, 'is 0 while running'))
     if excessive.any():
         host = int(np.flatnonzero(too_much)[0])
-        doubts += (f'the profiles of {int(excessive.sum())} instances add up to more than '
-                   f'{int(too_much.sum())} hosts have, such as that of '
+        doubts += (f'the profiles of {plural.count(int(excessive.sum()), "instance")} add up to '
+                   'more than '
+                   f'{plural.count(int(too_much.sum()), "host", "have")}, such as that of '
                    f'{placed.instances[int(np.flatnonzero(placed.vm_host == host)[0])].host}: '
                    'not moved',)
     duplicates = _left_alone(placed, twice if resting is None else twice & ~resting,
@@ -193,7 +195,8 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
     """
     if which.any():
         first = placed.instances[int(np.flatnonzero(which)[0])].uuid
-        yield (f'the profile of {int(which.sum())} instances {what}, such as that of {first}: '
+        yield (f'the profile of {plural.count(int(which.sum()), "instance")} {what}, such as '
+               f'that of {first}: '
                'not moved')
 
 

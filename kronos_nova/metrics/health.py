@@ -5,6 +5,7 @@ import enum
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.metrics.base import with_key
@@ -146,8 +147,9 @@ def _clocks(stale, ahead):
 
 def _details(diagnosis, expected):
     if diagnosis.missing:
-        yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} have no series, '
-               f'such as {diagnosis.missing[0]}{_coverage_remedy(expected, diagnosis)}')
+        yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} '
+               f'{plural.agreeing(len(diagnosis.missing), "have")} no series, such as '
+               f'{diagnosis.missing[0]}{_coverage_remedy(expected, diagnosis)}')
     if diagnosis.unknown:
         yield (f'{len(diagnosis.unknown)} values of the label "{expected.label}" are none of the '
                f'{expected.noun}, such as "{boundary.shown(diagnosis.unknown[0], 80)}"')

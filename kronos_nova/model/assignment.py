@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.keys import equal_rows
 from kronos_nova.model.numa import CellUse
@@ -222,7 +223,8 @@ class Assignment:
             return ''
         c = int(missing.sum(axis=0).argmax())
         return (f'it needs {problem.demands[vm, c]:g} {problem.resource_classes[c]}, and none of '
-                f'{len(hosts)} hosts would have more than {room[hosts, c].max():g} free if all '
+                f'{plural.count(len(hosts), "host")} would have more than '
+                f'{room[hosts, c].max():g} free if all '
                 f'servers that may be moved left it')
 
     @property
@@ -235,9 +237,13 @@ class Assignment:
         if not short.any():
             return ''
         c = int(short.argmax())
-        return (f'the {int(self.must.sum())} servers that need a place need {needed[c]:g} '
-                f'{self.problem.resource_classes[c]} together, and the {len(self.hosts)} hosts '
-                f'that may take them have {free[c]:g} free')
+        servers, hosts = int(self.must.sum()), len(self.hosts)
+        return (f'the {plural.count(servers, "server")} that {plural.agreeing(servers, "need")} '
+                'a place '
+                f'{plural.agreeing(servers, "need")} {needed[c]:g} '
+                f'{self.problem.resource_classes[c]} '
+                f'together, and the {plural.count(hosts, "host")} that may take them '
+                f'{plural.agreeing(hosts, "have")} {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
         """Return bool (h, C), one value for each of h hosts and C resource classes: true if the

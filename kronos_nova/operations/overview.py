@@ -14,6 +14,7 @@ from oslo_config import cfg
 
 from kronos_client.contract import automation as contract_automation
 from kronos_client.contract import status
+from kronos_nova import plural
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
 from kronos_nova.db import cooldowns
@@ -241,7 +242,7 @@ class Observer:
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 said = '' if found.left is None else (
-                    f': {found.left} servers left, {found.blocked} blocked')
+                    f': {plural.count(found.left, "server")} left, {found.blocked} blocked')
                 yield status.Problem(
                     severity=status.WARNING,
                     what=f'The drain of {found.host} is {found.state}{said}.',
@@ -442,8 +443,7 @@ def _balanced(_report: plans.AggregateReport) -> str:
 
 
 def _planned(report: plans.AggregateReport) -> str:
-    count = len(report.moves)
-    planned = f'{count} move{"s" if count != 1 else ""} planned'
+    planned = f'{plural.count(len(report.moves), "move")} planned'
     return f'{planned}. {" ".join(report.notes)}' if report.notes else planned
 
 

@@ -63,7 +63,8 @@ export class Rows {
 export const figure = value => value === null || value === undefined ? '–' : value.toFixed(3);
 export const change = (before, after) => `${figure(before)} → ${figure(after)}`;
 export const percent = value => value === null || value === undefined ? '–' : `${Math.round(value * 100)} %`;
-export const plural = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+/* A number with its noun, and with a verb that is given in the plural: "1 move waits". */
+export const plural = (count, noun, verb) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}${verb ? ` ${verb}${count === 1 ? 's' : ''}` : ''}`;
 
 /* Memory, always in GiB, so that figures of a column can be compared. */
 export function memory(mebibytes) {

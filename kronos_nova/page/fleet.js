@@ -19,7 +19,7 @@ export function progressOf(plan) {
 
 export function describePlan(plan) {
   if (!plan) return 'no plan';
-  if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} wait for approval`;
+  if (plan.state === 'proposed') return `${plural(plan.moves, 'move', 'wait')} for approval`;
   const [ended, all] = progressOf(plan);
   const left = plan.remaining_seconds === null ? '' : `, ${roughly(plan.remaining_seconds)} more`;
   return `${plan.purpose === 'drain' ? 'drain' : 'plan'} ${plan.state}: ${ended} of ${plural(all, 'move')}${left}`;

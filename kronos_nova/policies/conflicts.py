@@ -5,6 +5,7 @@ import collections
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from kronos_nova import plural
 from kronos_nova.objects.snapshot import ServerGroup
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies.rules import HOST
@@ -66,7 +67,8 @@ def _no_host(found: Selections,
         if len(rules) > 1 and not any(all(each.wants(host.name) for each in rules)
                                       for host in snapshot.hosts):
             names = tuple(each.rule.name for each in rules)
-            yield names, f'rules {" and ".join(names)} together leave no host to {count} servers'
+            yield names, (f'rules {" and ".join(names)} together leave no host to '
+                          f'{plural.count(count, "server")}')
 
 
 def _pairs(found: Selections,

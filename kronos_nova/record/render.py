@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kronos_nova import boundary
+from kronos_nova import plural
 from kronos_nova.cycle.supposed import SupposedLoad
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import AggregateReport
@@ -120,7 +121,7 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
         console.print(_shown(f'Does not restart: {uuid}: {why}'))
     for flavor, count in changed.not_booted.items():
         console.print(_shown(f'No room for {count} of the new servers {flavor}.'))
-    console.print(f'{len(changed.restarted)} servers restart elsewhere.')
+    console.print(f'{plural.count(len(changed.restarted), "server", "restart")} elsewhere.')
     table = _table('Aggregate', 'Policy', 'Host', 'Now', 'Changed', 'Planned')
     for each in loads:
         _add(table, each.aggregate, each.policy, each.host or '(imbalance)',

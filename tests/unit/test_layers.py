@@ -11,7 +11,8 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock', 'units', 'client'),
+    ('exception', 'conf', 'version', 'page', 'clock', 'units', 'plural',
+     'client'),
     ('boundary', 'extensions', 'solver_output'),
     ('objects',),
     ('policies',),

@@ -379,7 +379,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
                       f'{min(s["id"] for s in self.cloud.servers)} at 1.02: rates are not exact, '
                       'take clamp(QUERY, 0, 1)', queries['vm_profile']['detail'])
 
-    @ddt.data((0.0, 'memory', 'is 0 although they run'),
+    @ddt.data((0.0, 'memory', 'is 0 while running'),
               (float('inf'), 'cpu', 'is out of range (0 to 1 of a host)'),
               ('NaN', 'cpu', 'monitoring knows none of the 2 servers, and none is moved'))
     @ddt.unpack

@@ -764,7 +764,7 @@ class DrainingTest(CycleTestCase):
         [last] = self.cycles.last()
         report = plans.AggregateReport.from_json(last.report)
         self.assertEqual(1, report.intended)
-        self.assertEqual(('b is down (enabled) with 1 servers on it; nothing can be migrated off '
+        self.assertEqual(('b is down (enabled) with 1 server on it; nothing can be migrated off '
                           'it',), report.warnings[1:])
 
     def test_a_plan_that_waits_for_approval_is_superseded(self):

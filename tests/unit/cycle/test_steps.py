@@ -232,7 +232,7 @@ class PipelineTest(PipelineTestCase):
         self.policy['threshold'] = 0.2
         self.change('b', task_state='resize_prep')
         report = self.plan(evacuate_disabled_hosts=True)
-        self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: '
+        self.assertIn('h0 cannot be emptied: 1 of 4 instances is blocked, such as b: '
                       'it is left alone (busy)',
                       report.warnings)
         self.assertEqual((), report.hosts_emptied)
@@ -335,7 +335,7 @@ class PipelineTest(PipelineTestCase):
             self.assertEqual((), report.moves)
             self.assertEqual(('a',), self.stayed(report)['budget'])
             [warning] = report.warnings
-            self.assertIn('h0 is not emptied: 1 of 1 instances are blocked, such as a: other '
+            self.assertIn('h0 is not emptied: 1 of 1 instances is blocked, such as a: other '
                           'servers have to make room first, and the plan may have too few moves '
                           'for that (max_migrations_per_cycle)', warning)
 
@@ -360,7 +360,7 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(evacuate_disabled_hosts=True)
         self.assertEqual(('h0',), report.hosts_emptied)
         self.assertIn('h1 is not emptied, because not all servers of h0 and h1 can leave: 1 of 1 '
-                      'instances are blocked, such as b: ', report.warnings[0])
+                      'instances is blocked, such as b: ', report.warnings[0])
 
     def test_room_that_a_later_phase_uses_is_no_reason_for_a_server_to_stay(self):
         """The reserve keeps d on h1. Server a then relieves h2, and takes the last room of h0."""
@@ -374,8 +374,8 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(reserve_hosts=1, evacuate_disabled_hosts=True)
         self.assertEqual([('a', 'h0')], [(m.instance_uuid, m.destination) for m in report.moves])
         self.assertEqual(('d',), self.stayed(report)['reserve'])
-        self.assertIn('h1 is not emptied: 1 of 1 instances are blocked, such as d: the hosts in '
-                      "use would keep less than 1 hosts' worth of room free", report.warnings)
+        self.assertIn('h1 is not emptied: 1 of 1 instances is blocked, such as d: the hosts in '
+                      'use would keep less than the room of 1 host free', report.warnings)
 
     def plans_of_aggregates_that_share_h1(self):
         ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW)

@@ -72,7 +72,7 @@ class ReadTest(testtools.TestCase):
 
     @ddt.data(None, NAN)
     def test_a_missing_host_is_a_problem_where_all_are_needed(self, value):
-        self.assertIn('1 of 3 available hosts have no sample: h1; min_coverage permits',
+        self.assertIn('1 of 3 available hosts has no sample: h1; min_coverage permits',
                       read(vector(0.1, value, 0.3)).problems[0])
 
     def test_the_option_is_not_named_where_it_cannot_help(self):

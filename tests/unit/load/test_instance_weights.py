@@ -68,7 +68,7 @@ class ProfileTest(testtools.TestCase):
         found = instance_weights.profile(memory, samples(vm0=0.0, vm1=0.1, vm2=0.0),
                                          placed(instance(0, 0), instance(1, 0), off, scores=[0.9]))
         np.testing.assert_array_equal([NAN, 0.1, 0.0], found.values)
-        self.assertEqual(('the profile of 1 instances is 0 although they run, such as that of vm0: '
+        self.assertEqual(('the profile of 1 instance is 0 while running, such as that of vm0: '
                           'not moved',), found.warnings)
         self.assertEqual((), instance_weights.profile(
             policy(), samples(vm0=0.0), placed(instance(0, 0), scores=[0.9])).warnings)
@@ -78,7 +78,7 @@ class ProfileTest(testtools.TestCase):
         both = samples(vm0=[0.1, 0.2], vm1=[0.1, 0.2])
         found = instance_weights.profile(policy(), both, where, np.array([True, False]))
         self.assertTrue(np.isnan(found.values).all())
-        self.assertEqual(('the profile of 1 instances is given twice, such as that of vm1: not '
+        self.assertEqual(('the profile of 1 instance is given twice, such as that of vm1: not '
                           'moved',), found.warnings)
         self.assertEqual(
             (), instance_weights.profile(policy(), both, where, np.ones(2, bool)).warnings)

@@ -42,7 +42,7 @@ class HealthTest(testtools.TestCase):
     def test_partial(self):
         found = self.examine(Source(('cmp1', 0.1, 1.0)))
         self.assertEqual(health.AnswerHealth.PARTIAL, found.state)
-        self.assertIn('1 of 2 hosts have no series, such as cmp2; min_coverage', found.detail)
+        self.assertIn('1 of 2 hosts has no series, such as cmp2; min_coverage', found.detail)
 
     def test_no_host_at_all_is_not_a_matter_of_coverage(self):
         self.assertNotIn('min_coverage', self.examine(Source(('x', 0.1, 1.0))).detail)
