@@ -66,6 +66,11 @@ class TableTest(testtools.TestCase):
             *transitions.PLAN_TRANSITIONS.values()), {*contract_plans.STATES})
         self.assertEqual({*plans.SKIP_REASONS}, {*reasons.WHY_SERVERS_STAY})
 
+    def test_the_most_frequent_reason_does_not_claim_to_be_the_only_one(self):
+        """Reports name one of the rules that forbid the hosts that would help."""
+        for word in ('group', 'capacity', 'zone', 'isolation', 'reserve', 'returning'):
+            self.assertIn('are ruled out, mainly ', reasons.WHY_SERVERS_STAY[word])
+
     def test_requests_and_responses_are_types_of_the_contract(self):
         self.assertGreater(len(table.OPERATIONS), 40)
         for each in table.OPERATIONS:

@@ -9,13 +9,18 @@ WHY_SERVERS_STAY = {
                   'or an operator releases it',
     'cooldown': 'moved not long ago; left alone until its cooldown ends',
     'no_profile': 'its load is not known',
-    'group': 'every host that would help breaks a rule of its server group',
-    'capacity': 'every host that would help is full, as placement counts',
-    'zone': 'every host that would help is in another availability zone or cell',
-    'isolation': 'no host that would help admits its project or flavor',
-    'reserve': 'the hosts that would help have only room that has to stay free',
+    'group': 'all hosts that would help are ruled out, mainly by a rule of its server group',
+    'capacity': 'all hosts that would help are ruled out, mainly because they are full, as '
+                'placement counts',
+    'zone': 'all hosts that would help are ruled out, mainly because they are in another '
+            'availability zone or cell',
+    'isolation': 'all hosts that would help are ruled out, mainly because they do not admit its '
+                 'project or flavor',
+    'reserve': 'all hosts that would help are ruled out, mainly because they have only room that '
+               'has to stay free',
     'failover': 'after its move a host or failure domain could not be lost any more',
-    'returning': 'it left the hosts that would help not long ago',
+    'returning': 'all hosts that would help are ruled out, mainly because it left them not long '
+                 'ago',
     'rule': 'a rule of the policies file, or one that was installed here, keeps it',
     'refused': 'Nova refuses the hosts that would help, or did so not long ago',
     'endless': 'it writes memory faster than can be copied, so its live migration would not end',
