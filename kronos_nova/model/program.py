@@ -492,6 +492,22 @@ class Program:
                 self._add(np.append(columns, top), np.append(change, -1.0), -np.inf, -score)
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
+    def keep_scores(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Add constraints by which the scores of all hosts of the assignment are in a range after
+        the moves.
+
+        :param low, high: float64 (P,), the ends of the range of each policy
+        """
+        of = self.of
+        kind, host, sign = self._flows
+        for p in range(len(low)):
+            for at, (place, score) in enumerate(zip(
+                    of.hosts, of.state.scores[of.hosts, p].tolist(), strict=True)):
+                columns = np.flatnonzero(host == at)
+                change = ((sign * of.weights[kind, p])[columns]
+                          * of.problem.host_scale[place, p])
+                self._add(columns, change, float(low[p]) - score, float(high[p]) - score)
+
     def keep_reserved_room(self) -> None:
         """Add constraints by which the reserved room is still free after the moves, on all hosts
         together that the rule counts. Hosts without instances count as well. If less room is free

@@ -261,6 +261,22 @@ class LevelTest(testtools.TestCase):
             self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
                               for host in range(len(leveling.excess))], leveling.residents)
 
+    def test_integer_programs_for_a_few_hosts_each_need_fewer_moves(self):
+        for seed in (0, 2, 3):
+            problem = inputs.random_cluster(seed, 16, 160, fill=.6)
+            state = State(trial.model_of(problem))
+            space = SearchSpace(state, 200, hosts_that_matter(state, 200))
+            leveling = Leveling(space, band_of(state))
+            leveling.charge(.5)
+            leveling.build(200, ANYWHERE)
+            leveling.shorten((.5, .1), ANYWHERE)
+            count = leveling.count
+            leveling.purpose.fewer = count - 2
+            leveling.solve_parts(ANYWHERE)
+            self.assertLessEqual(leveling.count, count - 2)
+            self.assertTrue(state.after([(int(space.vms[vm]), int(space.hosts[host])) for
+                                         vm, host in leveling.sequence()]).is_balanced)
+
     def test_after_the_deadline_only_the_first_steps_are_made(self):
         self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.ruin_recreate.SURE', 3))
         state = clouds.start(drawn(0, hosts=8, vms=20))
