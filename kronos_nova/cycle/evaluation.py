@@ -306,10 +306,12 @@ class Cycle:
                             measurements: Measurements) -> EngineOptions:
         """Plan the requests of operators, such as drains, and record their plans. Return the
         options without the aggregates that have such requests."""
+        known = tuple(aggregate.name for aggregate in snapshot.aggregates)
+        missing = {*(self.options.aggregates or ())}.difference(known)
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
-            known = tuple(aggregate.name for aggregate in snapshot.aggregates)
-            requester.note_missing({*(self.options.aggregates or ())}.difference(known))
+            if missing:
+                requester.note_missing(missing)
             found = requester.wanted(options.scopes(known))
             for aggregate, wanted in sorted(found.items()):
                 persist.alone(f'a request for aggregate {aggregate}', functools.partial(
