@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
 
 INSTANCE = 'INSTANCE'
 MIGRATION = 'MIGRATION'
@@ -66,7 +67,7 @@ class Consumer:
         }
         return body | {'consumer_type': self.consumer_type} if with_type else body
 
-    def holding(self, allocations: Allocations, **changes) -> 'Consumer':
+    def holding(self, allocations: Allocations, **changes: Any) -> 'Consumer':
         """Return a copy of the consumer with new ``allocations``. ``changes`` are new values of
         other fields of the consumer."""
         return dataclasses.replace(self, allocations=allocations, **changes)

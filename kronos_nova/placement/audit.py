@@ -8,6 +8,7 @@ allocations of all of them.
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -245,6 +246,7 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
         return Finding(kind=STALLED, instance=case.uuid, host=finding.host,
                        evidence=f'the amounts that it requests are not known. {error}',
                        remedy='correct what is named and repeat the audit')
+    assert case.instance is not None
     findings = [judge(dataclasses.replace(case, instance=dataclasses.replace(
         case.instance, asks_for=asked)), holdings, limits) for asked in asks_for]
     return findings[0] if findings and all(findings) else None
@@ -262,30 +264,31 @@ def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding |
             kind=STALLED, instance=case.uuid, host=case.instance.host,
             evidence=f'runs on {case.instance.host}, of which Nova has no compute node record',
             remedy=f'start nova-compute on {case.instance.host} again and repeat the audit')
-    return _placed(case, case.instance, holdings)
+    return _placed(case, case.instance, case.instance.root, holdings)
 
 
-def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Finding | None:
-    own = holdings.on_tree(case.held, instance.root)
-    shared = holdings.shared(case.held, instance.root)
+def _placed(case: AuditCase, instance: InstanceRecord, root: str,
+            holdings: Holdings) -> Finding | None:
+    own = holdings.on_tree(case.held, root)
+    shared = holdings.shared(case.held, root)
     elsewhere = off(case.held, {**own, **shared})
     holders = [(migration, held) for migration, held in case.migrations if held]
-    emptied = {migration.uuid: {} for migration, _held in holders}
-    found = {'instance': case.uuid, 'host': instance.host}
+    emptied: dict[str, Allocations] = {migration.uuid: {} for migration, _held in holders}
+    made = functools.partial(Finding, instance=case.uuid, host=instance.host)
     if own and not elsewhere and not holders:
         return _mismatched(case, instance, {**own, **shared})
-    there = {None: {**own, **shared}} if own else {}
+    there: dict[str | None, Allocations] = {None: {**own, **shared}} if own else {}
     for migration, held in holders:
-        on_host = holdings.on_tree(held, instance.root)
+        on_host = holdings.on_tree(held, root)
         if on_host:
             there[migration.uuid] = before_move(
-                shared, {**on_host, **holdings.shared(held, instance.root)}, holdings.sharing)
+                shared, {**on_host, **holdings.shared(held, root)}, holdings.sharing)
     # A failed resize on the same host may have left the instance resources that it does not
     # request.
     right = min(there, key=lambda uuid: _distance(there[uuid], instance.asks_for), default=None)
     if own:
-        return Finding(
-            **found, kind=DOUBLED if elsewhere else LEAKED,
+        return made(
+            kind=DOUBLED if elsewhere else LEAKED,
             evidence=f'runs on {instance.host} and holds its allocation there; '
                      f'{_held_elsewhere(elsewhere, holders)} as well',
             remedy=f'keep only what it holds on {instance.host}' if right is None
@@ -295,15 +298,14 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
     evidence = (f'runs on {instance.host} and holds nothing there; '
                 f'{_held_elsewhere(elsewhere, holders)}')
     if right is not None:
-        return Finding(**found, kind=kind, evidence=evidence,
-                       remedy=_give_back(right, instance.host),
-                       wanted={**emptied, case.uuid: there[right]})
-    return Finding(**found, kind=kind, evidence=evidence, needs_candidate=case.uuid,
-                   remedy=f'allocate on {instance.host} what its flavor asks for',
-                   wanted={**emptied, case.uuid: shared})
+        return made(kind=kind, evidence=evidence, remedy=_give_back(right, instance.host),
+                    wanted={**emptied, case.uuid: there[right]})
+    return made(kind=kind, evidence=evidence, needs_candidate=case.uuid,
+                remedy=f'allocate on {instance.host} what its flavor asks for',
+                wanted={**emptied, case.uuid: shared})
 
 
-def _is_held_twice(case, holdings):
+def _is_held_twice(case: AuditCase, holdings: Holdings) -> bool:
     """Return True if the instance and one of its migrations both have allocations on the instance's
     host; else False."""
     return case.instance is not None and case.instance.root is not None and all((
@@ -311,7 +313,7 @@ def _is_held_twice(case, holdings):
         any(holdings.on_tree(held, case.instance.root) for _migration, held in case.migrations)))
 
 
-def _give_back(migration_uuid, host):
+def _give_back(migration_uuid: str, host: str | None) -> str:
     return f'give it back what migration {migration_uuid} holds on {host}'
 
 
@@ -346,7 +348,7 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
         differing=frozenset(_differences(held, asked)))
 
 
-def _differences(held, asked):
+def _differences(held: Allocations, asked: Mapping[str, int]) -> set[str]:
     """Return the resource classes whose allocated amount differs from the requested amount. A class
     that was not requested is included only if it is in EVERY_SERVER (CPUs, memory and disk). Any
     other class may have been requested by a service other than Nova and Neutron."""
@@ -355,7 +357,7 @@ def _differences(held, asked):
             if now.get(name, 0) != asked.get(name, 0)}
 
 
-def _corrected(held, asked):
+def _corrected(held: Allocations, asked: Mapping[str, int]) -> Allocations:
     """Return the allocations ``held`` with corrected amounts. If the amount of a resource class is
     wrong and only one provider has the class, the class gets the requested amount. If several
     providers have the class, the class is removed from the allocations.
@@ -377,7 +379,7 @@ def _corrected(held, asked):
     return corrected
 
 
-def _amounts(amounts):
+def _amounts(amounts: Mapping[str, int]) -> str:
     return ' '.join(f'{name}={amount}' for name, amount in sorted(amounts.items())) or 'nothing'
 
 

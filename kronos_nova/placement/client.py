@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
+from typing import Any
+from typing import ParamSpec
+from typing import TypeVar
 
 import tenacity
 from keystoneauth1 import exceptions as ks_exceptions
@@ -27,6 +30,9 @@ LOG = logging.getLogger(__name__)
 MOST_DETAIL = 1000
 """Maximum number of characters that a message quotes from an error response of placement. Raised, a
 message can fill a screen; lowered, the cause of the error may be cut off. Not measured."""
+P = ParamSpec('P')
+R = TypeVar('R')
+
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -60,11 +66,11 @@ def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retryin
         before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG))
 
 
-def _understood(method):
+def _understood(method: Callable[P, R]) -> Callable[P, R]:
     """Return ``method`` with a check of placement's responses. The check raises AnswerNotUnderstood
     if a response lacks a field that the microversion promises."""
     @functools.wraps(method)
-    def checked(*args, **kwargs):
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -94,10 +100,10 @@ class PlacementClient:
     :class:`~kronos_nova.placement.errors.PlacementRefused` if placement refuses the request.
     """
 
-    def __init__(self, adapter, attempts: Callable[[], tenacity.Retrying] = retrying):
+    def __init__(self, adapter: Any, attempts: Callable[[], tenacity.Retrying] = retrying):
         self._adapter = adapter
         self._attempts = attempts
-        self._version = None
+        self._version: tuple[int, int] | None = None
 
     @_understood
     def negotiate(self) -> str:
@@ -106,10 +112,11 @@ class PlacementClient:
 
         :raises PlacementTooOld: placement does not offer 1.36
         """
-        response = self._request('GET', '/', version=None)
+        response = self._request('GET', '/', has_version=False)
         _raise_for_refusal(response, 'GET /: ')
         root = _json(response)['versions'][0]
-        offered = tuple(int(part) for part in root['max_version'].split('.'))
+        major, minor = map(int, root['max_version'].split('.'))
+        offered = major, minor
         if offered < max(PLACEMENT_NEEDED):
             lacks = ', '.join(f'{feature} ({_text(since)})'
                               for since, feature in PLACEMENT_NEEDED.items() if offered < since)
@@ -254,6 +261,7 @@ class PlacementClient:
     def version(self) -> tuple[int, int]:
         if self._version is None:
             self.negotiate()
+        assert self._version is not None
         return self._version
 
     def _get(self, path: str) -> dict:
@@ -261,11 +269,10 @@ class PlacementClient:
         _raise_for_refusal(response, f'GET {path}: ')
         return _json(response)
 
-    def _request(self, method, path, version=..., **kwargs):
-        version = self.version if version is ... else version
+    def _request(self, method: str, path: str, has_version: bool = True, **kwargs: Any) -> Any:
         headers = {'Accept': 'application/json'}
-        if version is not None:
-            headers['OpenStack-API-Version'] = f'placement {_text(version)}'
+        if has_version:
+            headers['OpenStack-API-Version'] = f'placement {_text(self.version)}'
         try:
             response = self._adapter.request(path, method, headers=headers, raise_exc=False,
                                              **kwargs)
@@ -290,7 +297,7 @@ class PlacementClient:
                 return errors.UnknownResourceClass(problem=f'there is no resource class {name}')
         return errors.MalformedRequest(problem=detail)
 
-    def _conflict(self, allocations: AllocationSet, response) -> exception.PlacementError:
+    def _conflict(self, allocations: AllocationSet, response: Any) -> exception.PlacementError:
         detail = _detail(response)
         if _error(response).get('code') != CONCURRENT_UPDATE:
             return errors.InsufficientInventory(problem=detail)
@@ -310,14 +317,14 @@ def _text(version: tuple[int, int]) -> str:
     return '{}.{}'.format(*version)
 
 
-def _json(response) -> dict:
+def _json(response: Any) -> dict:
     try:
         return boundary.json_of(response.content, 'its answer')
     except boundary.OutOfBounds as error:
         raise errors.AnswerNotUnderstood(problem=str(error)) from error
 
 
-def _error(response) -> dict:
+def _error(response: Any) -> dict:
     try:
         error = _json(response)['errors'][0]
     except (errors.AnswerNotUnderstood, LookupError, TypeError):
@@ -325,18 +332,18 @@ def _error(response) -> dict:
     return error if isinstance(error, dict) else {}
 
 
-def _detail(response) -> str:
+def _detail(response: Any) -> str:
     detail = str(_error(response).get('detail') or response.text)
     return boundary.shown(re.sub(r'\s+', ' ', detail).strip(), MOST_DETAIL)
 
 
-def _raise_for_refusal(response, request='') -> None:
+def _raise_for_refusal(response: Any, request: str = '') -> None:
     if response.status_code >= 400:
         raise _refusal_of(response)(
             problem=f'{request}HTTP {response.status_code}: {_detail(response)}')
 
 
-def _refusal_of(response) -> type[errors.PlacementRefused]:
+def _refusal_of(response: Any) -> type[errors.PlacementRefused]:
     """Return the class of the error for a response with a status from 400 to 499. A 404 that is not
     in the form of placement's errors comes from another program: the endpoint in the catalogue is
     wrong, and the requested object may exist."""

@@ -10,6 +10,8 @@ cannot be called from outside. Nova calls the filters when it starts the live mi
 
 import collections
 import functools
+from collections.abc import Mapping
+from typing import Any
 from urllib import parse
 
 from oslo_log import log as logging
@@ -19,8 +21,12 @@ from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import NO_ROOM_YET
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
+from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.placement import errors
 from kronos_nova.placement import ownership
 from kronos_nova.placement import sharing
@@ -44,7 +50,8 @@ class PlacementDryRun:
     def __init__(self, client: PlacementClient):
         self._client = client
 
-    def __call__(self, move, instance, destination, before=NOTHING_BEFORE):
+    def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
+                 before: Before = NOTHING_BEFORE) -> Verdict:
         try:
             return self._ask(instance, destination, before)
         except exception.PlacementError as error:
@@ -53,7 +60,7 @@ class PlacementDryRun:
             return Verdict(unasked=f'placement could not be asked: {error}',
                            is_silent=isinstance(error, errors.OF_EVERY_REQUEST))
 
-    def _ask(self, instance, destination, before):
+    def _ask(self, instance: Instance, destination: Host, before: Before) -> Verdict:
         amounts = before.wanted(self._amounts(instance, destination))
         wanted = {name: amount for name, amount in amounts.items() if amount}
         if not wanted or self._has_candidate(instance, destination, wanted):
@@ -66,9 +73,9 @@ class PlacementDryRun:
                                f'{" with " + ", ".join(traits) if traits else ""} on '
                                f'{destination.name}')
 
-    def _amounts(self, instance, destination):
+    def _amounts(self, instance: Instance, destination: Host) -> dict[str, int]:
         """Return {resource class: amount} that the instance needs on the destination."""
-        amounts = collections.Counter(instance.resources)
+        amounts: collections.Counter[str] = collections.Counter(instance.resources)
         if instance.shared_resources:
             held = self._client.consumer(instance.uuid).allocations
             pools = on(held, self._client.sharing())
@@ -76,7 +83,8 @@ class PlacementDryRun:
                 self._client, pools, destination.uuid))))
         return amounts
 
-    def _has_candidate(self, instance, destination, wanted):
+    def _has_candidate(self, instance: Instance, destination: Host,
+                       wanted: Mapping[str, int]) -> bool:
         """Return True if placement has an allocation candidate on the destination, else False.
         Sharing providers are used only if the destination's own providers have no candidate."""
         return bool(self._client.candidates(_query(instance, destination, wanted))) or any(
@@ -84,7 +92,8 @@ class PlacementDryRun:
             for own, from_pools in sharing.ways_to_share(self._client, wanted, destination.uuid)
             if own) or self._has_candidate_in_parts(instance, destination, wanted)
 
-    def _has_candidate_in_parts(self, instance, destination, wanted):
+    def _has_candidate_in_parts(self, instance: Instance, destination: Host,
+                                wanted: Mapping[str, int]) -> bool:
         """Return True if placement has an allocation candidate for an instance that has amounts of
         one resource class on several providers, such as the bandwidth of two ports. Each of these
         amounts may be on a provider of its own; no provider has to have their sum."""
@@ -101,14 +110,15 @@ class PlacementDryRun:
             for number, part in enumerate(parts)) + '&group_policy=none'))
 
 
-def from_connection(connection) -> DryRun:
+def from_connection(connection: Any) -> DryRun:
     """Return a dry run that uses a connection of openstacksdk. The connection is not used before
     the first dry run."""
     made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
     return lambda *asked: made()(*asked)
 
 
-def _query(instance, destination, wanted, from_pools=None):
+def _query(instance: Instance, destination: Host, wanted: Mapping[str, int],
+           from_pools: Mapping[str, Mapping[str, int]] | None = None) -> str:
     """Return the query for allocation candidates on the destination.
 
     :param wanted: {resource class: amount} that the destination's own providers supply
@@ -122,11 +132,11 @@ def _query(instance, destination, wanted, from_pools=None):
     return parse.urlencode(query, safe=':,!') + sharing.query(from_pools or {})
 
 
-def _listed(amounts):
+def _listed(amounts: Mapping[str, int]) -> str:
     return ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()))
 
 
-def _traits(instance):
+def _traits(instance: Instance) -> list[str]:
     """Return the traits of the flavor as in queries of placement, with ``!`` before a forbidden
     trait."""
     marks = {'required': '', 'forbidden': '!'}

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Protocol
 
 from kronos_nova import exception
@@ -107,16 +108,16 @@ class Healer:
                 exception.RepairUnrecorded) as error:
             return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
 
-    def _heal(self, finding):
+    def _heal(self, finding: audit.Finding) -> Outcome:
         case = self._case(finding.instance, finding.wanted or ())
         again = self._judge(finding, case)
-        if again is None or not again.can_be_healed:
+        if again is None or again.wanted is None:
             return Outcome(finding=finding, state=repairs.SKIPPED,
                            detail='no longer so' if again is None else again.remedy)
         held = [self._consumer(case, uuid, again.is_room) for uuid in again.wanted]
-        return self._apply(finding, again, case, held)
+        return self._apply(finding, again, self._ways(again, again.wanted, case), held)
 
-    def _judge(self, finding, case):
+    def _judge(self, finding: audit.Finding, case: audit.AuditCase) -> audit.Finding | None:
         if finding.is_room:
             room = self._rooms().get(finding.instance)
             return finding if case.held and (room is None or room.has_ended) else None
@@ -125,10 +126,11 @@ class Healer:
         is_known = case.instance or case.migrations or self._nova.migrations([finding.instance])
         return None if is_known or not case.held else finding
 
-    def _judge_case(self, case):
+    def _judge_case(self, case: audit.AuditCase) -> audit.Finding | None:
         return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
 
-    def _case(self, uuid, holders, read=None):
+    def _case(self, uuid: str, holders: Iterable[str],
+              read: InstanceHistory | None = None) -> audit.AuditCase:
         """Read an instance, its migrations, and the allocations of both.
 
         :param holders: uuids of the old migrations that may have allocations. Other old migrations
@@ -151,7 +153,7 @@ class Healer:
             self._holdings = holdings.read_providers(self._client)
         return case
 
-    def _consumer(self, case, uuid, is_room):
+    def _consumer(self, case: audit.AuditCase, uuid: str, is_room: bool) -> Consumer:
         """Read a consumer again.
 
         :raises ConsumerChanged: the consumer's allocations have changed since the case was examined
@@ -162,16 +164,17 @@ class Healer:
         if consumer.allocations != judged[uuid]:
             raise errors.ConsumerChanged(
                 problem=f'the allocations of consumer {uuid} changed while they were checked')
-        owner = {}
         if consumer.project_id is None and case.instance is not None:
-            owner = {'project_id': case.instance.project_id, 'user_id': case.instance.user_id}
+            consumer = dataclasses.replace(consumer, project_id=case.instance.project_id,
+                                           user_id=case.instance.user_id)
         kind = consumer.consumer_type if is_room else (
             INSTANCE if uuid == case.uuid else MIGRATION)
-        return dataclasses.replace(consumer, consumer_type=kind, **owner)
+        return dataclasses.replace(consumer, consumer_type=kind)
 
-    def _apply(self, finding, again, case, held):
-        last = None
-        for wanted in self._ways(again, case):
+    def _apply(self, finding: audit.Finding, again: audit.Finding,
+               ways: Iterable[Mapping[str, Allocations]], held: Sequence[Consumer]) -> Outcome:
+        last: errors.InsufficientInventory | None = None
+        for wanted in ways:
             after = AllocationSet(tuple(each.holding(wanted[each.uuid]) for each in held))
             repair = self._journal.plan(Repair(
                 kind=finding.kind, instance_uuid=finding.instance, evidence=again.evidence,
@@ -197,15 +200,16 @@ class Healer:
                                           'providers where its ports and devices lie, or lacks a '
                                           'trait that it requires'))
 
-    def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
+    def _ways(self, again: audit.Finding, wanted: Mapping[str, Allocations],
+              case: audit.AuditCase) -> list[Mapping[str, Allocations]]:
         """Return the alternative repairs of a finding, each as {consumer: allocations of the
         consumer after the repair}. The repair that needs the fewest new providers comes first."""
         uuid = again.needs_candidate
         if uuid is None:
-            return [again.wanted]
-        kept = again.wanted[uuid]
+            return [wanted]
+        kept = wanted[uuid]
         found = self._nova.candidates(uuid, kept)
-        return [{**again.wanted, uuid: ownership.merged(candidate, kept)}
+        return [{**wanted, uuid: ownership.merged(candidate, kept)}
                 for candidate in sorted(found, key=lambda each: len(each.keys() - case.held))]
 
 

@@ -85,7 +85,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
         :func:`untracked`
     """
     providers = read_providers(client)
-    consumers, amounts_by_value = collections.defaultdict(dict), {}
+    consumers: dict[str, dict[str, Mapping[str, int]]] = collections.defaultdict(dict)
+    amounts_by_value: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
     with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
         answers = track(pool.map(functools.partial(_held_on, client), providers.roots),
                         total=len(providers.roots),
@@ -99,7 +100,7 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
     return dataclasses.replace(providers, consumers=dict(consumers))
 
 
-def _held_on(client, provider):
+def _held_on(client: PlacementClient, provider: str) -> Mapping[str, Mapping[str, int]]:
     """Return the allocations on a provider. If the provider was deleted since the providers were
     listed, the result is empty, because placement deletes only providers without allocations."""
     with contextlib.suppress(errors.NotFound):

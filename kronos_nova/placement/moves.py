@@ -17,6 +17,7 @@ allocations on the source and on the destination, such as after an evacuation.
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 
 from oslo_log import log as logging
@@ -47,7 +48,8 @@ class Parties:
     instance would lose its allocations on sharing providers. If ``source_overwrites`` is true,
     :func:`start` therefore gives these allocations to the migration as well.
 
-    ``source_tree`` are the providers of the source; None if the caller has not read them.
+    ``destination`` is None if it is not known; :func:`start` needs it. ``source_tree`` are the
+    providers of the source; None if the caller has not read them.
     """
 
     instance: str
@@ -78,14 +80,16 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
     :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts
     """
     source = client.tree(move.source) if move.source_tree is None else move.source_tree
-    left = {}
+    root = move.destination
+    assert root is not None
+    left: dict[str, Mapping[str, int]] = {}
 
     def change(held: Mapping[str, Consumer]) -> AllocationSet:
         instance, migration = _parties(move, held)
         before = instance.allocations
         if migration.allocations:
             before = ownership.before_move(before, migration.allocations, client.sharing())
-        parts = ownership.parts(client, before, source, move.destination)
+        parts = ownership.parts(client, before, source, root)
         _warn_of_leftovers(move, parts.left_over)
         for_migration = {**parts.source, **(parts.shared if move.source_overwrites else {})}
         left.clear()
@@ -105,7 +109,7 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
         raise
 
 
-def _refused_at_source(client, allocations):
+def _refused_at_source(client: PlacementClient, allocations: Allocations) -> Iterator[str]:
     """Yield the reasons why placement refuses to give the instance's own amounts to the migration.
     Placement checks amounts against the limits of the provider whenever the amounts are written. If
     the limits of the source have changed, placement may refuse amounts that are allocated
@@ -161,7 +165,8 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
     return client.replace(move.consumers, change)
 
 
-def _added(held, claimed, others):
+def _added(held: Allocations, claimed: Allocations | None,
+           others: Collection[str]) -> Allocations:
     """Return the allocations in ``held`` that exceed ``claimed``, without those on the providers
     ``others``. Return {} if ``claimed`` is None."""
     left = {} if claimed is None else {
@@ -172,7 +177,8 @@ def _added(held, claimed, others):
     return {uuid: each for uuid, each in positive.items() if each}
 
 
-def _restored(move, held, source, sharing):
+def _restored(move: Parties, held: Mapping[str, Consumer], source: Collection[str],
+              sharing: Collection[str]) -> Allocations:
     instance, migration = (held[uuid].allocations for uuid in move.consumers)
     if migration and not move.is_live:
         return migration
@@ -185,9 +191,11 @@ def _restored(move, held, source, sharing):
 
 
 def _parties(move: Parties, held: Mapping[str, Consumer]) -> tuple[Consumer, Consumer]:
-    owner = {'project_id': move.project_id, 'user_id': move.user_id}
-    return (dataclasses.replace(held[move.instance], consumer_type=INSTANCE, **owner),
-            dataclasses.replace(held[move.migration], consumer_type=MIGRATION, **owner))
+    instance, migration = (
+        dataclasses.replace(held[uuid], consumer_type=kind, project_id=move.project_id,
+                            user_id=move.user_id)
+        for uuid, kind in ((move.instance, INSTANCE), (move.migration, MIGRATION)))
+    return instance, migration
 
 
 def _warn_of_leftovers(move: Parties, allocations: Allocations) -> None:

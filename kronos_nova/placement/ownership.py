@@ -18,6 +18,7 @@ provider and the migration has no allocation of its resource class.
 
 import contextlib
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterable
 
 from kronos_nova.placement import errors
@@ -42,7 +43,7 @@ class Parts:
     left_over: Allocations
 
 
-def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str],
+def parts(client: PlacementClient, held: Allocations, source_tree: Collection[str],
           destination: str) -> Parts:
     """Split the allocations ``held`` of an instance into three parts: allocations that belong to
     the source of its move, allocations that both hosts share, and allocations that belong to
@@ -73,7 +74,7 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 
 def before_move(instance: Allocations, on_source: Allocations,
-                sharing: Iterable[str]) -> Allocations:
+                sharing: Collection[str]) -> Allocations:
     """Return the allocations that an instance had before its move began. These are ``on_source``,
     and the present allocations of the instance on sharing providers. A resource class that is in
     ``on_source`` is left out of the allocations on sharing providers.
@@ -94,7 +95,7 @@ def classes(allocations: Allocations) -> frozenset[str]:
 
 def totals(allocations: Allocations) -> dict[str, int]:
     """Return {resource class: total amount in ``allocations``}, over all providers."""
-    amounts = {}
+    amounts: dict[str, int] = {}
     for held in allocations.values():
         for name, amount in held.items():
             amounts[name] = amounts.get(name, 0) + amount

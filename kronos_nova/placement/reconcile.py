@@ -14,6 +14,8 @@ import dataclasses
 import datetime
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Set
 from typing import Protocol
 
 from oslo_log import log as logging
@@ -27,6 +29,7 @@ from kronos_nova.placement import errors
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.records import InstanceHistory
 from kronos_nova.placement.records import NovaRecords
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +55,8 @@ class TaskRegister(Protocol):
     """The protocol of a register of tasks. A task is a migration that a conductor worker
     prepares. The register has the time of the worker's last sign of life for each task."""
 
-    def dead(self, begun_before, handed_over_before) -> list[Task]:
+    def dead(self, begun_before: datetime.datetime,
+             handed_over_before: datetime.datetime) -> list[Task]:
         """Return the tasks that are recorded as lost, and the tasks whose worker is dead. The
         worker of a task is dead if its last sign of life is before a time. This time depends on
         whether the task was handed over to the nova-compute of the source.
@@ -135,7 +139,7 @@ class Reconciler:
             for uuid in chunk:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
-    def _read(self, wanted):
+    def _read(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
         """Return {uuid: history} of several instances, which are read together. Return {} if a
         history cannot be read. The caller then reads each instance separately, so that one
         unreadable instance does not block the others."""
@@ -144,7 +148,8 @@ class Reconciler:
         except exception.InventoryError:
             return {}
 
-    def _heal_if_due(self, healer, uuid, migrations, read):
+    def _heal_if_due(self, healer: heal.Healer, uuid: str, migrations: Mapping[str, object],
+                     read: InstanceHistory | None) -> heal.Outcome | None:
         self.unsettled.add(uuid)
         try:
             finding, is_settled = healer.examine(uuid, migrations.keys(), read)
@@ -152,8 +157,8 @@ class Reconciler:
                 self.unsettled.discard(uuid)
             if is_settled and finding is None:
                 self.in_order[uuid] = migrations
-            is_due = finding and finding.can_be_healed_unasked
-            return _logged(healer.heal(finding)) if is_due else None
+            if finding and finding.can_be_healed_unasked:
+                return _logged(healer.heal(finding))
         except errors.PlacementUnavailable:
             raise  # after an outage, the service would not answer for the other instances either
         except exception.KronosException as error:
@@ -161,7 +166,7 @@ class Reconciler:
                         'and are checked again later: %s', uuid, error)
         return None
 
-    def _end_dead_tasks(self):
+    def _end_dead_tasks(self) -> None:
         self._find_forgotten_tasks()
         now = self.clock()
         patience = datetime.timedelta(seconds=self.task_timeout)
@@ -173,7 +178,7 @@ class Reconciler:
                             'Kronos could not end this migration in Nova, and will try again '
                             'later to end it: %s', task.instance_uuid, error)
 
-    def _find_forgotten_tasks(self):
+    def _find_forgotten_tasks(self) -> None:
         """Record a lost task for each migration whose worker died before the worker recorded a
         task. Such a migration is recognised by its age."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
@@ -183,7 +188,7 @@ class Reconciler:
                 if migration.uuid not in known:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
 
-    def _free_forgotten_instances(self):
+    def _free_forgotten_instances(self) -> None:
         """Clear the task_state of instances whose request for a migration was lost. A request is
         lost if a worker dies right after it has received the request. The task_state that Nova set
         for the request then remains.
@@ -202,7 +207,7 @@ class Reconciler:
                     LOG.warning('Kronos could not check whether the task_state of instance %s is '
                                 'stale, and will check again later: %s', uuid, error)
 
-    def _end_dead_task(self, task):
+    def _end_dead_task(self, task: Task) -> None:
         """End a task whose worker is dead. After an error the record of the task is kept, and the
         next run tries again."""
         if not self.tasks.lose(task):
@@ -212,7 +217,7 @@ class Reconciler:
         elif self.nova.give_up(task.migration_uuid):
             self.tasks.end(task.migration_uuid)
 
-    def _end_unbegun_task(self, task):
+    def _end_unbegun_task(self, task: Task) -> None:
         """End a task whose worker died before it recorded the uuid of a migration. If Nova has
         created a migration nevertheless, end this migration as well. Otherwise clear the task_state
         of the instance."""

@@ -53,7 +53,8 @@ class RoomAllocations:
     def _taken(self, shape: Shape, consumers: Mapping[str, str],
                held: Mapping[str, Consumer]) -> AllocationSet:
         rooms: dict[str, _HostRoom] = {}
-        wanted, left = [], {}
+        wanted: list[Consumer] = []
+        left: dict[str, dict[str, float]] = {}
         for uuid, root in sorted(consumers.items()):
             if held[uuid].allocations:  # by a request whose answer was lost
                 continue

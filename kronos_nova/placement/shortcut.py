@@ -7,6 +7,7 @@ and on the log. The first evaluation of a cloud with a thousand hosts sends two 
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import urllib3
 from keystoneauth1 import exceptions as ks_exceptions
@@ -42,11 +43,11 @@ class Shortcut:
     :param adapter: the keystoneauth adapter to wrap
     """
 
-    def __init__(self, adapter):
+    def __init__(self, adapter: Any):
         self._adapter = adapter
-        self._track = None
+        self._track: _Track | None = None
 
-    def request(self, path: str, method: str, headers: Mapping[str, str], **kwargs):
+    def request(self, path: str, method: str, headers: Mapping[str, str], **kwargs: Any) -> Any:
         """Send a request, as the adapter's method does. The path begins with a slash. The result of
         a GET may be an :class:`Answer`, which has only some attributes of a response."""
         if method != 'GET':
@@ -73,7 +74,7 @@ class Shortcut:
             return None
         return Answer(response.status, response.data) if response.status == 200 else None
 
-    def _track_of(self, response, path):
+    def _track_of(self, response: Any, path: str) -> _Track | None:
         """Return the :class:`_Track` of the request that led to a response, so that later requests
         can reuse the track. Return None if the request failed, was redirected, used a proxy, or did
         not use HTTP, as in tests."""
