@@ -7,6 +7,8 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 
 import math
 import re
+from collections.abc import Sequence
+from typing import Any
 from typing import Literal
 
 import msgspec
@@ -75,7 +77,7 @@ def read_vector(body: bytes, source: str) -> Vector:
     :raises MetricsQueryRefused: the body is the API's own error
     :raises MetricsNotAVector: the result is a scalar, a string, a matrix or native histograms
     """
-    plain = boundary.typed_json(body, _PLAIN)
+    plain: Any = boundary.typed_json(body, _PLAIN)
     samples = None if plain is None else _plain_samples(plain.data.result)
     if samples is not None:
         said = {'warnings': plain.warnings, 'isPartial': plain.is_partial}
@@ -120,7 +122,7 @@ def read_answer(body: bytes, source: str) -> dict:
     return answer
 
 
-def _looks_like(body):
+def _looks_like(body: bytes) -> str:
     line = first_line(body)
     said = f' ("{line}")' if line else ''
     start = body[:200].lstrip().lower()
@@ -142,7 +144,7 @@ def first_line(body: bytes) -> str:
     return boundary.shown(next(filter(None, lines), ''))
 
 
-def _warnings_of(answer, source):
+def _warnings_of(answer: dict, source: str) -> tuple[str, ...]:
     """Return the warnings of the source about its answer: ``warnings`` of Prometheus and Thanos,
     ``isPartial`` of VictoriaMetrics. The field ``infos`` is ignored, because infos are about the
     query."""
@@ -159,7 +161,7 @@ def _warnings_of(answer, source):
     return tuple(said + ([f'and {more} more warnings'] if more > 0 else []))
 
 
-def _result_of(answer, wanted, source):
+def _result_of(answer: dict, wanted: str, source: str) -> list:
     data = answer['data']
     kind = data.get('resultType') if isinstance(data, dict) else None
     if kind != wanted and kind in ('vector', *_REMEDY):
@@ -173,7 +175,7 @@ def _result_of(answer, wanted, source):
     return data['result']
 
 
-def _plain_samples(result):
+def _plain_samples(result: Sequence[_PlainSeries]) -> tuple[Sample, ...] | None:
     """Return the samples of a result; None if a sample is malformed. All samples are checked
     together, because a check of each sample would take ten times as long, and a large cloud has
     many samples."""
@@ -187,7 +189,7 @@ def _plain_samples(result):
         return None
 
 
-def _sample(series, source):
+def _sample(series: Any, source: str) -> Sample:
     labels = _labels(series, source)
     if 'value' not in series:
         raise exception.MetricsNotAVector(
@@ -198,7 +200,7 @@ def _sample(series, source):
     return Sample(labels=labels, value=value, timestamp=timestamp)
 
 
-def _series(series, source):
+def _series(series: Any, source: str) -> Series:
     labels = _labels(series, source)
     points = series.get('values')
     if not isinstance(points, list):
@@ -208,7 +210,7 @@ def _series(series, source):
     return Series(labels=labels, points=tuple(_point(point, labels, source) for point in points))
 
 
-def _labels(series, source):
+def _labels(series: Any, source: str) -> dict[str, str]:
     labels = series.get('metric') if isinstance(series, dict) else None
     if not isinstance(labels, dict) or not all(
             isinstance(value, str) for value in labels.values()):
@@ -220,7 +222,7 @@ def _labels(series, source):
     return labels
 
 
-def _point(point, labels, source):
+def _point(point: Any, labels: dict[str, str], source: str) -> tuple[float, float]:
     try:
         timestamp, value = point
         if not isinstance(value, str):

@@ -2,9 +2,11 @@
 
 import re
 
+import requests
 from requests import auth
 
 from kronos_nova import exception
+from kronos_nova.metrics.endpoint import Endpoint
 
 
 class Authorization(auth.AuthBase):
@@ -12,10 +14,10 @@ class Authorization(auth.AuthBase):
     authentication is used even without credentials, because the requests library would otherwise
     read the .netrc of the service's user."""
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
 
-    def renew(self):
+    def renew(self) -> bool:
         """Drop a refused token. Return true if keystone can issue a new token; false if the
         credentials are not keystone's."""
         if self.endpoint.keystone is None:
@@ -23,7 +25,7 @@ class Authorization(auth.AuthBase):
         self.endpoint.keystone.renew()
         return True
 
-    def __call__(self, request):
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         endpoint = self.endpoint
         if endpoint.keystone is not None:
             request.headers['X-Auth-Token'] = endpoint.keystone.token()
@@ -39,7 +41,7 @@ class Authorization(auth.AuthBase):
         return request
 
 
-def _read_token(path):
+def _read_token(path: str) -> str:
     try:
         with open(path, encoding='ascii') as file:
             token = file.read().strip()

@@ -9,6 +9,7 @@ the wait.
 import contextlib
 import socket
 import threading
+from typing import Any
 
 from requests import adapters
 from requests import exceptions
@@ -19,13 +20,13 @@ from urllib3 import connectionpool
 class Connections:
     """The open connections of a session, recorded so that all of them can be shut at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._handles = set()
-        self._dropped = set()
+        self._handles: set[socket.socket] = set()
+        self._dropped: set[socket.socket] = set()
         self._is_shut = False
 
-    def remember(self, sock):
+    def remember(self, sock: socket.socket) -> socket.socket:
         """Record a socket, so that it can be shut.
 
         :param sock: a socket that was just connected
@@ -40,7 +41,7 @@ class Connections:
                 _shut(handle)
         return handle
 
-    def drop(self, handle):
+    def drop(self, handle: socket.socket) -> None:
         """Mark a connection as dropped: the pool no longer uses it. The connection stays recorded
         until :meth:`sweep`, so that :meth:`shut` can still end a read from its socket. A thread may
         be reading such an answer, because the pool drops a connection early if the answer has no
@@ -49,7 +50,7 @@ class Connections:
         with self._lock:
             self._dropped.add(handle)
 
-    def sweep(self):
+    def sweep(self) -> None:
         """Forget the connections that were dropped. The caller has to make sure that no thread
         still reads from them."""
         with self._lock:
@@ -57,7 +58,7 @@ class Connections:
             while self._dropped:
                 self._dropped.pop().close()
 
-    def shut(self):
+    def shut(self) -> None:
         """Shut all connections, present and future, so that every read from them returns at
         once."""
         with self._lock:
@@ -66,7 +67,7 @@ class Connections:
                 _shut(handle)
 
 
-def _shut(handle):
+def _shut(handle: socket.socket) -> None:
     with contextlib.suppress(OSError):  # the connection has ended already
         handle.shutdown(socket.SHUT_RDWR)
 
@@ -75,15 +76,15 @@ class Adapter(adapters.HTTPAdapter):
     """A transport adapter of the requests library that records its connections in ``connections``.
     Connections through proxies are recorded as well."""
 
-    def __init__(self, connections):
+    def __init__(self, connections: Connections):
         self._pools = _pools(connections)
         super().__init__()
 
-    def init_poolmanager(self, *args, **kwargs):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
-    def proxy_manager_for(self, proxy, **kwargs):
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         """Return a proxy manager whose connections are recorded.
 
         :raises InvalidProxyURL: ``proxy`` is a SOCKS proxy, whose connections cannot be recorded
@@ -95,28 +96,25 @@ class Adapter(adapters.HTTPAdapter):
         return manager
 
 
-def _pools(connections):
+def _pools(connections: Connections) -> dict[str, type[connectionpool.HTTPConnectionPool]]:
     """Return {scheme: class of a urllib3 connection pool}. Each pool records in ``connections`` the
     connections that it makes."""
 
-    class Remembered:
-        handle = None
+    class HTTPConnection(connection.HTTPConnection):
+        handle: socket.socket | None = None
 
-        def _new_conn(self):
+        def _new_conn(self) -> socket.socket:
             sock = super()._new_conn()
             self.handle = connections.remember(sock)
             return sock
 
-        def close(self):
+        def close(self) -> None:
             if self.handle is not None:
                 connections.drop(self.handle)
                 self.handle = None
             super().close()
 
-    class HTTPConnection(Remembered, connection.HTTPConnection):
-        pass
-
-    class HTTPSConnection(Remembered, connection.HTTPSConnection):
+    class HTTPSConnection(HTTPConnection, connection.HTTPSConnection):
         pass
 
     class HTTPConnectionPool(connectionpool.HTTPConnectionPool):

@@ -55,6 +55,12 @@ _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 've
 """Labels of ``node_uname_info`` that describe the machine itself."""
 
 
+#: A function that sends an instant query of PromQL.
+Instant = Callable[[str], Vector]
+#: A pair (label, value) that may select the series of one cloud.
+Mark = tuple[str, str]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
     """A way to read the name of a host from a series. The name is in a label of the series itself,
@@ -175,14 +181,14 @@ class _Machines:
         for sample in starts:
             self._started[_address(sample)].add(sample.value)
 
-    def marked(self, mark) -> '_Machines':
+    def marked(self, mark: Mark | None) -> '_Machines':
         return self if mark is None else _Machines(_marked(self.names, mark),
                                                    _marked(self.starts, mark))
 
-    def other_addresses(self, instances: Iterable[str]) -> Iterator[str]:
+    def other_addresses(self, instances: Iterable[str | None]) -> Iterator[str]:
         """Yield each value of the label ``instance`` that is a second or further address of a
         machine."""
-        seen = collections.defaultdict(list)
+        seen: dict[frozenset[tuple], list[str]] = collections.defaultdict(list)
         for instance in sorted(filter(None, instances)):
             address = joins.address(instance)
             known = seen[frozenset(self._kernels.get(address, ()))]
@@ -236,7 +242,8 @@ class _Series:
     Prometheus knows. The series are queried once, when the object is made. A *mark* is a pair
     (label, value) that may select the series of one cloud."""
 
-    def __init__(self, instant, hosts, known, instances):
+    def __init__(self, instant: Instant, hosts: frozenset[str], known: frozenset[str],
+                 instances: Sequence[Instance]):
         self.hosts, self.known, self.instances = hosts, known, instances
         self.targets = {kind: instant(metric).samples for kind, metric in TARGETS.items()}
         self.machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
@@ -244,7 +251,7 @@ class _Series:
         if not self.targets[LIBVIRT]:   # an exporter without libvirt_up
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
-    def best(self):
+    def best(self) -> tuple[Mark | None, tuple[str, ...]]:
         """Find the pair (label, value) that selects the series of this cloud.
 
         Return (mark, rivals). ``mark`` is the pair, or None in three cases:
@@ -271,7 +278,7 @@ class _Series:
             return None, tuple(f'{label}="{value}"' for label, value in (best[0], *rivals))
         return best[0], ()
 
-    def may_be_of_several(self, everything):
+    def may_be_of_several(self, everything: Found) -> bool:
         """Return true if the series may be of several clouds, and false if all are of this cloud.
 
         Any of three signs of several clouds is enough: a host has no series or several series; a
@@ -293,7 +300,7 @@ class _Series:
     def marks(self) -> Iterator[tuple[str, str]]:
         """Yield (label, value) for each value of each label that may distinguish clouds."""
         samples = [sample for kind in (LIBVIRT, NODE) for sample in self.targets[kind]]
-        values = collections.defaultdict(collections.Counter)
+        values: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         for sample in samples:
             for label, value in sample.labels.items():
                 values[label][value] += 1
@@ -302,16 +309,15 @@ class _Series:
             if 1 < len(found) <= MOST_VALUES and max(found.values()) > 1:
                 yield from ((label, value) for value in sorted(found))
 
-    def found(self, mark) -> Found:
+    def found(self, mark: Mark | None) -> Found:
         """Return the exporters and servers that are found among the series that ``mark`` selects.
 
         :param mark: pair (label, value); None for all series
         """
         machines = self.machines.marked(mark)
         exporters = [
-            _exporter(kind, _marked(samples, mark), machines, self.hosts)
-            for kind, samples in self.targets.items()]
-        exporters = [each for each in exporters if each is not None]
+            each for kind, samples in self.targets.items()
+            if (each := _exporter(kind, _marked(samples, mark), machines, self.hosts)) is not None]
         kind = LIBVIRT if self.guests[LIBVIRT] else CEILOMETER
         guests = _marked(self.guests[kind], mark if kind == LIBVIRT else None)
         label, attribute = guest_label(guests, self.instances)
@@ -325,7 +331,8 @@ class _Series:
                      self.by_host(libvirt, shown, machines),
                      frozenset(uuid for _sample, uuid in shown))
 
-    def by_host(self, exporter, shown, machines):
+    def by_host(self, exporter: Exporter | None, shown: Iterable[tuple[Sample, str]],
+                machines: _Machines) -> dict[str, frozenset[str]]:
         """Return {host: uuids of the servers whose series have the name of the host}.
 
         :param exporter: the libvirt exporter; with None, the result is empty
@@ -334,12 +341,12 @@ class _Series:
         if exporter is None or exporter.naming is None:
             return {}
         name_of = _name_function(exporter.naming, machines)
-        found = collections.defaultdict(set)
+        found: dict[str | None, set[str]] = collections.defaultdict(set)
         for sample, uuid in shown:
             found[name_of(sample)].add(uuid)
-        return {host: frozenset(found[host]) for host in found.keys() & self.known}
+        return {host: frozenset(found[host]) for host in self.known & found.keys()}
 
-    def fit(self, found):
+    def fit(self, found: Found) -> tuple[int, int]:
         """Return two numbers that rate how well the series in ``found`` match this cloud; higher
         numbers are better. The first is the number of hosts that an exporter shows, summed over the
         exporters. The second is the number of servers whose series have the same host as Nova,
@@ -348,7 +355,7 @@ class _Series:
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
 
-    def leaves_out_others(self, found, mark):
+    def leaves_out_others(self, found: Found, mark: Mark) -> bool:
         """Return true if ``mark``, a pair (label, value), selects all libvirt exporters on hosts
         that Nova knows, and no other libvirt exporter; false otherwise."""
         libvirt = found.exporter(LIBVIRT)
@@ -360,29 +367,32 @@ class _Series:
                    for sample in self.targets[LIBVIRT])
 
 
-def _samples(instant, promql) -> tuple[Sample, ...]:
+def _samples(instant: Instant, promql: str) -> tuple[Sample, ...]:
     try:
         return instant(promql).samples
     except exception.MetricsError:
         return ()
 
 
-def _marked(samples, mark):
+def _marked(samples: Sequence[Sample], mark: Mark | None) -> Sequence[Sample]:
     return samples if mark is None else tuple(
         sample for sample in samples if sample.labels.get(mark[0]) == mark[1])
 
 
-def _by_instance(samples):
+def _by_instance(samples: Iterable[Sample]) -> Iterable[Sample]:
     return {sample.labels.get('instance', ''): sample for sample in samples}.values()
 
 
-def _exporter(kind, samples, machines, hosts):
+def _exporter(kind: str, samples: Sequence[Sample], machines: _Machines,
+              hosts: frozenset[str]) -> Exporter | None:
     """Return the Exporter of a kind; None if it has no series. A Naming is a way to read the name
     of a host from a series. The Exporter gets the Naming that finds the most of ``hosts``, and the
     hosts that this Naming finds."""
     if not samples:
         return None
-    best, named, shared = None, {}, {}
+    best: Naming | None = None
+    named: dict[str, Sample] = {}
+    shared: dict[str, tuple[str, ...]] = {}
     for naming in _namings(samples, machines, hosts):
         found, others = _named(samples, naming, machines, hosts)
         if len(found) > len(named):
@@ -393,14 +403,15 @@ def _exporter(kind, samples, machines, hosts):
                     best is None and not shared and _is_by_case(samples, machines, hosts))
 
 
-def _is_by_case(samples, machines, hosts):
+def _is_by_case(samples: Sequence[Sample], machines: _Machines, hosts: frozenset[str]) -> bool:
     folded = {host.casefold() for host in hosts}
     return any((name := name_of(sample)) is not None and name.casefold() in folded
                for naming in _namings(samples, machines, hosts)
                for name_of in [_name_function(naming, machines)] for sample in samples)
 
 
-def _namings(samples, machines, hosts) -> Iterator[Naming]:
+def _namings(samples: Sequence[Sample], machines: _Machines,
+             hosts: frozenset[str]) -> Iterator[Naming]:
     """Yield the possible Namings (ways to read host names from series), the simplest first."""
     yield DEFAULT
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
@@ -410,16 +421,18 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
             yield Naming(joins.NAME, rewrite.pattern, rewrite.replacement, is_join=True)
 
 
-def _named(samples, naming, machines, hosts):
+def _named(samples: Iterable[Sample], naming: Naming, machines: _Machines,
+           hosts: frozenset[str]) -> tuple[dict[str, Sample], dict[str, tuple[str, ...]]]:
     """Find the hosts of samples by a Naming. Return two dicts: {host: sample} for names that one
     machine has, and {host: sorted addresses} for names that several machines have."""
     name_of = _name_function(naming, machines)
-    found = collections.defaultdict(dict)
+    found: dict[str, dict[str, Sample]] = collections.defaultdict(dict)
     for sample in samples:
         host = name_of(sample)
-        if host in hosts:
+        if host is not None and host in hosts:
             found[host][_address(sample)] = sample
-    named, shared = {}, {}
+    named: dict[str, Sample] = {}
+    shared: dict[str, tuple[str, ...]] = {}
     for host, by_address in found.items():
         if machines.are_one(by_address):
             named[host] = by_address[min(by_address)]
@@ -428,22 +441,22 @@ def _named(samples, naming, machines, hosts):
     return named, shared
 
 
-def _address(sample) -> str:
+def _address(sample: Sample) -> str:
     return joins.address(sample.labels.get('instance', ''))
 
 
-def _name_function(naming, machines) -> Callable[[Sample], str | None]:
+def _name_function(naming: Naming, machines: _Machines) -> Callable[[Sample], str | None]:
     rewrite = functools.partial(_rewritten, naming)
     if not naming.is_join:
         return lambda sample: rewrite(sample.labels.get(naming.label, ''))
-    names = collections.defaultdict(set)
+    names: dict[str, set[str | None]] = collections.defaultdict(set)
     for machine in machines.names:
         names[_address(machine)].add(rewrite(machine.labels.get(naming.label, '')))
     known = {address: next(iter(found)) for address, found in names.items() if len(found) == 1}
     return lambda sample: known.get(_address(sample))
 
 
-def _rewritten(naming, value):
+def _rewritten(naming: Naming, value: str) -> str | None:
     """Return the name of the host that ``label_replace()`` would make from a value; None if the
     pattern does not match the value."""
     if len(value) > labels.LONGEST_NAME:

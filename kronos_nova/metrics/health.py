@@ -2,6 +2,8 @@
 
 import dataclasses
 import enum
+from collections.abc import Iterable
+from collections.abc import Iterator
 
 from kronos_nova import boundary
 from kronos_nova import exception
@@ -10,6 +12,7 @@ from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.metrics.base import with_key
 from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
@@ -106,7 +109,7 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
                   is_whole=not vector.warnings)
 
 
-def _is_doubled(diagnosis, expected):
+def _is_doubled(diagnosis: labels.Diagnosis, expected: Expected) -> bool:
     """Return True if more names have several series than is permitted; False otherwise.
 
     No host may have several series. Instances in a live migration may have several series. Among
@@ -118,34 +121,34 @@ def _is_doubled(diagnosis, expected):
     return len(left) > max(1, len(diagnosis.matched) // FEW)
 
 
-def _doubts(vector):
+def _doubts(vector: Vector) -> Iterator[str]:
     if vector.warnings:
         yield (f'the answer is not whole: {"; ".join(vector.warnings)}: such answers are used only '
                'with accept_partial_metrics')
 
 
-def _out_of_range(samples, expected):
+def _out_of_range(samples: Iterable[Sample], expected: Expected) -> dict[str, float]:
     """Return {name: value} of the expected names whose values are not in [0, 1]."""
     return {sample.labels[expected.label]: sample.value for sample in samples
             if sample.labels.get(expected.label) in expected.names
             and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}
 
 
-def _coverage_remedy(expected, diagnosis):
+def _coverage_remedy(expected: Expected, diagnosis: labels.Diagnosis) -> str:
     """Return a text that recommends the option min_coverage; '' if the option would not help. It
     helps only if some hosts have samples and others have none."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 
 
-def _clocks(stale, ahead):
+def _clocks(stale: int, ahead: int) -> Iterator[str]:
     for count, what in ((stale, 'too old'), (ahead, 'from the future')):
         if count:
             yield (f'{count} samples are {what}: compare the clocks of this host and of '
                    'Prometheus, and look for a cache between them')
 
 
-def _details(diagnosis, expected):
+def _details(diagnosis: labels.Diagnosis, expected: Expected) -> Iterator[str]:
     if diagnosis.missing:
         yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} '
                f'{plural.agreeing(len(diagnosis.missing), "have")} no series, such as '

@@ -48,6 +48,10 @@ _OTHER_NAME = {62, 64}
 another IP address (64). Fixed by OpenSSL."""
 
 
+#: The class of an error, and a text about the cause.
+_Found = tuple[type[exception.MetricsError], str]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """An HTTP answer whose status is neither 200 nor 3xx.
@@ -66,7 +70,7 @@ class Reply:
     proxy: str | None = None
 
 
-def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsError], str]:
+def of_reply(reply: Reply, endpoint: Endpoint) -> _Found:
     """Return (class of the error for a reply, text with the cause, the remedy and the first line of
     the reply)."""
     kind, said = _api_error(reply.body)
@@ -115,11 +119,12 @@ def of_tls(error: Exception) -> str:
 
 
 def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
-                  ) -> tuple[type[exception.MetricsError], str]:
+                  ) -> _Found:
     """Return (class of the error, text about the cause) for a connection that could not be made or
     was interrupted."""
     is_plain = endpoint.url.lower().startswith('http://')
-    if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(error.line):
+    if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(
+            error.line):  # type: ignore[attr-defined]
         return exception.MetricsUntrusted, f'it answers in TLS; {_WRITE_HTTPS}'
     hint = ''
     if is_plain and isinstance(error, ConnectionResetError | http.client.BadStatusLine):
@@ -130,13 +135,13 @@ def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
     return exception.MetricsUnreachable, f'no connection{by}: {error}{hint}'
 
 
-def _is_tls(line):
+def _is_tls(line: str) -> bool:
     """Return true if a status line is in fact the beginning of a TLS alert or handshake; false if
     it is not."""
     return line.lstrip('\'"').startswith(('\x15\x03', '\x16\x03', '\\x15\\x03', '\\x16\\x03'))
 
 
-def _api_error(body):
+def _api_error(body: bytes) -> tuple[str | None, str]:
     """Return (type, text) of the error that the API itself reports in a body; (None, '') if the
     body has no such error."""
     try:
@@ -149,7 +154,8 @@ def _api_error(body):
     return None, ''
 
 
-def _tls_port(reply, endpoint, _kind, said):
+def _tls_port(reply: Reply, endpoint: Endpoint, _kind: str | None,
+              said: str) -> _Found | None:
     is_plain = endpoint.url.lower().startswith('http://')
     text = reply.body[:answer.HEAD].decode(errors='replace')
     if is_plain and reply.status < 500 and _TLS_PORT.search(f'{said} {text}'):
@@ -157,7 +163,8 @@ def _tls_port(reply, endpoint, _kind, said):
     return None
 
 
-def _grafana(reply, _endpoint, _kind, _said):
+def _grafana(reply: Reply, _endpoint: Endpoint, _kind: str | None,
+             _said: str) -> _Found | None:
     head = reply.body[:answer.HEAD]
     is_grafana = b'<title>Grafana</title>' in head or (
         head.lstrip().startswith(b'{') and b'"message"' in head
@@ -165,7 +172,8 @@ def _grafana(reply, _endpoint, _kind, _said):
     return (exception.MetricsNotFound, _GRAFANA) if is_grafana and reply.status < 500 else None
 
 
-def _victoria(_reply, _endpoint, _kind, said):
+def _victoria(_reply: Reply, _endpoint: Endpoint, _kind: str | None,
+              said: str) -> _Found | None:
     if 'missing route for' in said:
         return exception.MetricsNotFound, (
             'vmauth has no route for this path and user: add /api/v1/query, /api/v1/query_range to '
@@ -176,7 +184,8 @@ def _victoria(_reply, _endpoint, _kind, said):
     return None
 
 
-def _tenant(reply, endpoint, _kind, said):
+def _tenant(reply: Reply, endpoint: Endpoint, _kind: str | None,
+            said: str) -> _Found | None:
     is_tenant = (_NO_ORG_ID.search(said) if reply.status == 500 else
                  reply.status in (400, 401, 403, 404, 422) and _TENANT.search(said))
     if not is_tenant:
@@ -190,14 +199,15 @@ def _tenant(reply, endpoint, _kind, said):
         'tenant_header (X-Scope-OrgID for Mimir and Cortex, THANOS-TENANT for Thanos)')
 
 
-def _unauthorized(reply, endpoint, _kind, _said):
+def _unauthorized(reply: Reply, endpoint: Endpoint, _kind: str | None,
+                  _said: str) -> _Found | None:
     if reply.status != 401:
         return None
     asked = reply.headers.get('WWW-Authenticate', '').partition(' ')[0].lower()
     return exception.MetricsDenied, _credentials(asked, endpoint)
 
 
-def _credentials(asked, endpoint):
+def _credentials(asked: str, endpoint: Endpoint) -> str:
     if endpoint.keystone is not None:
         return (f'a new token by [{endpoint.keystone.section}], which auth_section names, is '
                 'refused: compare its auth_url with the keystone of this Prometheus')
@@ -219,7 +229,8 @@ def _credentials(asked, endpoint):
             'bearer_token_file')
 
 
-def _by_proxy(reply, endpoint, _kind, _said):
+def _by_proxy(reply: Reply, endpoint: Endpoint, _kind: str | None,
+              _said: str) -> _Found | None:
     """Return (class of the error, text) if the request was refused by a proxy that environment
     variables set; None for any other reply."""
     is_refusal = reply.status in (403, 407) or reply.status >= 500
@@ -234,12 +245,13 @@ def _by_proxy(reply, endpoint, _kind, _said):
         'this service, or permit it there')
 
 
-def _address(proxy):
+def _address(proxy: str) -> str:
     """Return the host and port of a proxy's URL, without the credentials."""
     return boundary.shown(proxy.partition('//')[2].rpartition('@')[2] or proxy, 80)
 
 
-def _forbidden(reply, endpoint, kind, _said):
+def _forbidden(reply: Reply, endpoint: Endpoint, kind: str | None,
+               _said: str) -> _Found | None:
     if reply.status != 403:
         return None
     if endpoint.keystone is not None:
@@ -254,14 +266,16 @@ def _forbidden(reply, endpoint, kind, _said):
         'host and user')
 
 
-def _method(reply, _endpoint, _kind, _said):
+def _method(reply: Reply, _endpoint: Endpoint, _kind: str | None,
+            _said: str) -> _Found | None:
     if reply.status != 405:
         return None
     return exception.MetricsRequestRefused, (
         f'a proxy does not permit {reply.method}: permit {_PATHS}; long queries are sent by POST')
 
 
-def _length(reply, _endpoint, _kind, _said):
+def _length(reply: Reply, _endpoint: Endpoint, _kind: str | None,
+            _said: str) -> _Found | None:
     if reply.status not in _LENGTHS:
         return None
     return exception.MetricsRequestRefused, (
@@ -269,7 +283,8 @@ def _length(reply, _endpoint, _kind, _said):
         f'{_LENGTHS[reply.status]}), or record the query by a rule')
 
 
-def _no_answer(reply, _endpoint, _kind, _said):
+def _no_answer(reply: Reply, _endpoint: Endpoint, _kind: str | None,
+               _said: str) -> _Found | None:
     if not 200 <= reply.status < 300:
         return None
     return exception.MetricsNotFound, (
@@ -277,7 +292,8 @@ def _no_answer(reply, _endpoint, _kind, _said):
         'proxy in front')
 
 
-def _unavailable(reply, _endpoint, kind, _said):
+def _unavailable(reply: Reply, _endpoint: Endpoint, kind: str | None,
+                 _said: str) -> _Found | None:
     if reply.status == 429:
         return exception.MetricsUnavailable, (
             'its limit of requests is reached: raise the limit for this user or tenant, or '
@@ -293,7 +309,8 @@ def _unavailable(reply, _endpoint, kind, _said):
     return exception.MetricsUnavailable, 'it cannot answer now'
 
 
-def _query(reply, _endpoint, kind, said):
+def _query(reply: Reply, _endpoint: Endpoint, kind: str | None,
+           said: str) -> _Found | None:
     """Return (class of the error, text) if the API rejects the query itself; None for any other
     reply."""
     if not kind or reply.status not in (400, 422):
@@ -309,7 +326,7 @@ def _query(reply, _endpoint, kind, said):
     return exception.MetricsQueryRefused, 'the query is wrong or cannot be computed'
 
 
-def _no_api(reply):
+def _no_api(reply: Reply) -> _Found:
     if reply.status == 404:
         return exception.MetricsNotFound, (
             f'no Prometheus API under {URL}: add its path prefix (--web.external-url; '
@@ -337,7 +354,7 @@ reply has another cause. The functions are tried in this order: first those that
 particular servers, then those that recognise statuses."""
 
 
-def _without_secrets(text, endpoint):
+def _without_secrets(text: str, endpoint: Endpoint) -> str:
     """Return ``text`` with asterisks in place of the password and the token, because a server may
     repeat both in its reply."""
     for secret in (endpoint.password, endpoint.bearer_token):

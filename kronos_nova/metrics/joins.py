@@ -9,8 +9,10 @@ labels except the address.
 import dataclasses
 import re
 from collections.abc import Callable
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.metrics import labels
@@ -72,14 +74,16 @@ def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_
     return join.around('QUERY', host_label) if is_better else None
 
 
-def _join(machines, samples, host_label, hosts):
+def _join(machines: Iterable[Sample], samples: Sequence[Sample], host_label: str,
+          hosts: frozenset[str]) -> Join | None:
     by_address = {address(sample.labels.get('instance', '')): sample for sample in machines}
     names = _names(by_address, hosts)
     key = _key(samples, host_label, by_address)
     return None if names is None or key is None else Join(key, names)
 
 
-def _names(by_address: Mapping[str, Sample], hosts):
+def _names(by_address: Mapping[str, Sample],
+           hosts: frozenset[str]) -> labels.Proposal | None:
     """Return a Proposal to read the names of hosts from a label of ``node_uname_info``. The label
     that names the most hosts is chosen. Return None if no label names a host."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
@@ -88,7 +92,7 @@ def _names(by_address: Mapping[str, Sample], hosts):
     return labels.Proposal(NAME, *labels.PLAIN, len(found.matched)) if found.matched else None
 
 
-def _key(samples, host_label, addresses):
+def _key(samples: Sequence[Sample], host_label: str, addresses: Container[str]) -> str | None:
     """Return the label whose value is the address of a machine in the most samples; None if no
     label has the address of a machine."""
     best, most = None, 0

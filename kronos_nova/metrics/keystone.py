@@ -64,7 +64,8 @@ class KeystoneTokens:
     def renew(self) -> None:
         self._plugin.invalidate()
 
-    def _error(self, error_class, what, error):
+    def _error(self, error_class: type[exception.MetricsError], what: str,
+               error: object) -> exception.MetricsError:
         return error_class(source='keystone', problem=f'{what} [{self.section}], which {OPTION} '
                                                       f'names: {boundary.shown(error)}')
 
@@ -88,7 +89,7 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
     return KeystoneTokens(section, plugin, session)
 
 
-def _register(conf, section):
+def _register(conf: cfg.ConfigOpts, section: str) -> None:
     """Register the options of keystoneauth in the group ``section``. An option that is already
     registered with another help text, as in keystone_authtoken, is not changed."""
     for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
@@ -98,6 +99,6 @@ def _register(conf, section):
             continue
 
 
-def _incomplete(section, problem):
+def _incomplete(section: str, problem: object) -> exception.ConfigurationError:
     return exception.ConfigurationError(
         what=f'[{section}], which {OPTION} names', problem=boundary.shown(problem), remedy=REMEDY)

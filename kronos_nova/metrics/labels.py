@@ -68,16 +68,16 @@ class Diagnosis:
     by_case: Proposal | None = None
 
 
-def _as_it_is(value):
+def _as_it_is(value: str) -> str:
     return value
 
 
-def _without_port(value):
+def _without_port(value: str) -> str | None:
     name, colon, port = value.rpartition(':')
     return name if colon and port.isascii() and port.isdigit() else None
 
 
-def _first_part(value):
+def _first_part(value: str) -> str | None:
     return value.partition(':')[0].partition('.')[0] or None
 
 
@@ -155,14 +155,15 @@ def case_remedy(hosts: Iterable[str]) -> str:
             f'(relabel_configs with "action: {action}")')
 
 
-def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
+def _propose(vector: Vector, host_label: str, hosts: frozenset[str], matches: int,
+             fold: Callable[[str], str] = _as_it_is) -> Proposal | None:
     """Return the Proposal that finds the most hosts. If several Proposals find equally many hosts,
     return the first, which changes the query least. Return None if no Proposal finds more hosts
     than ``matches``.
 
     :param fold: function that is applied to each value of a label before it is compared
     """
-    best = None
+    best: Proposal | None = None
     samples = vector.samples[:_SERIES]
     for label in _labels_of(samples, host_label):
         values = [fold(value) for sample in samples
@@ -175,7 +176,7 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
     return best
 
 
-def _labels_of(samples, host_label) -> list[str]:
+def _labels_of(samples: Iterable[Sample], host_label: str) -> list[str]:
     """Return ``host_label``, followed by the :data:`_LABELS` most frequent other labels, sorted by
     name."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
@@ -209,7 +210,7 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
         yield dataclasses.replace(first_part, replacement=f'$1.{domain}')
 
 
-def _matches(values, rewrite, hosts):
+def _matches(values: Iterable[str], rewrite: Rewrite, hosts: frozenset[str]) -> int:
     """Return the number of hosts that have a series after a rewrite. Return 0 if one of the hosts
     has several series, because it is not known which series is right."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import tenacity
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -46,10 +47,10 @@ class PrometheusClient:
         self._transport = Transport(endpoint)
         self._smoothing = smoothing
         self._patience = patience
-        self._deadline = None
+        self._deadline: float | None = None
         self._retrying = tenacity.Retrying(
-            stop=tenacity.stop_any(tenacity.stop_after_attempt(max_retries + 1),
-                                   lambda state: self._seconds_left() <= 0.0),
+            stop=lambda state: (state.attempt_number > max_retries
+                                or self._seconds_left() <= 0.0),
             wait=tenacity.wait_random_exponential(multiplier=0.5, max=10),
             retry=tenacity.retry_if_exception_type(_PASSING),
             before_sleep=_log_retry, sleep=sleep, reraise=True)
@@ -85,7 +86,7 @@ class PrometheusClient:
         """
         return self._range(query.promql, times)
 
-    def _range(self, promql, times):
+    def _range(self, promql: str, times: Times) -> Matrix:
         body = self._fetch('/api/v1/query_range', query=promql, start=f'{times.first:.3f}',
                            end=f'{times.last:.3f}', step=f'{times.step:g}')
         return answer.read_matrix(body, self._transport.source)
@@ -99,10 +100,10 @@ class PrometheusClient:
         body = self._fetch('/api/v1/status/runtimeinfo')
         return answer.read_answer(body, self._transport.source)['data']
 
-    def _fetch(self, path, **parameters):
+    def _fetch(self, path: str, **parameters: str) -> bytes:
         return self._retrying(self._attempt, path, parameters)
 
-    def _attempt(self, path, parameters):
+    def _attempt(self, path: str, parameters: dict[str, str]) -> bytes:
         left = self._seconds_left()
         if left <= 0.0:
             raise self._overdue()
@@ -113,19 +114,19 @@ class PrometheusClient:
                 raise self._overdue() from error
             raise
 
-    def _overdue(self):
+    def _overdue(self) -> exception.MetricsError:
         return exception.MetricsTimeout(
             source=self._transport.source,
             problem='all answers of this cycle together took longer than the '
                     f'{self._patience:g} s of total_timeout')
 
-    def _seconds_left(self):
+    def _seconds_left(self) -> float:
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._patience
         return self._deadline - now
 
-    def _smoothed(self, query):
+    def _smoothed(self, query: MetricQuery) -> str:
         """Return the PromQL of a query. A query for loads is wrapped in an average over the
         smoothing window. The result has only series that the query itself has at present, because
         an average alone would have values for some time after an exporter has died. Other queries
@@ -138,20 +139,21 @@ class PrometheusClient:
                 f'(\n{query.promql}\n)')
 
 
-def _log_retry(state):
+def _log_retry(state: tenacity.RetryCallState) -> None:
+    assert state.outcome is not None and state.next_action is not None
     LOG.warning('Attempt %(number)d of a query failed, and is repeated in %(seconds).1f s: '
                 '%(error)s',
                 {'error': state.outcome.exception(), 'number': state.attempt_number,
                  'seconds': state.next_action.sleep})
 
 
-def for_cycle(conf) -> PrometheusClient:
+def for_cycle(conf: cfg.ConfigOpts) -> PrometheusClient:
     """Return a client for one cycle, made by :func:`from_conf`. All requests of the client together
     take at most ``total_timeout``."""
     return from_conf(conf, patience=conf.kronos_prometheus.total_timeout)
 
 
-def from_conf(conf, patience=float('inf')) -> PrometheusClient:
+def from_conf(conf: cfg.ConfigOpts, patience: float = float('inf')) -> PrometheusClient:
     """Make the client that ``[kronos_prometheus]`` of an ``oslo.config`` object configures.
 
     :param patience: seconds for all answers together
@@ -174,7 +176,7 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
                             patience=patience)
 
 
-def _check(group):
+def _check(group: cfg.ConfigOpts.GroupAttr) -> None:
     contradictions = (
         (bool(re.search('/api/v1(/.*)?$', group.url)), 'url', 'it ends with the path of the API',
          'Remove /api/v1 and what follows: Kronos adds it.'),

@@ -104,7 +104,8 @@ def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
     return found
 
 
-def _intervals(instant, promql):
+def _intervals(instant: Callable[[str], Vector],
+               promql: str) -> Iterator[tuple[RangeSelector, float]]:
     """Yield (RangeSelector, seconds between samples) for each range that is too short."""
     for each in ranges(promql):
         try:
@@ -115,7 +116,7 @@ def _intervals(instant, promql):
             yield each, interval
 
 
-def _interval(instant, each):
+def _interval(instant: Callable[[str], Vector], each: RangeSelector) -> float | None:
     """Return the seconds between the samples of a range, if the range is too short. Return None if
     the range has enough samples for its function. Return None as well if the seconds cannot be
     determined: a range that is longer by the largest factor in :data:`LONGER` still has fewer than
@@ -135,7 +136,7 @@ def seconds(window: str) -> float:
     return sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(window))
 
 
-def _samples(instant, each, times):
+def _samples(instant: Callable[[str], Vector], each: RangeSelector, times: float) -> float:
     """Count the samples of each series of ``each.selector``, in a range that is ``times`` as long
     as ``each.window``. Return the median of these counts; 0 if there are no series.
 
@@ -147,7 +148,7 @@ def _samples(instant, each, times):
     return vector.samples[0].value if vector.samples else 0
 
 
-def _duration(seconds):
+def _duration(seconds: float) -> str:
     """Return a number of seconds as a duration of PromQL. The duration is rounded up to whole
     minutes, or to whole seconds if it is shorter than a minute."""
     minutes = math.ceil(round(seconds / 60, 3))

@@ -4,6 +4,8 @@ error."""
 import contextlib
 import http.client
 import threading
+from collections.abc import Callable
+from collections.abc import Iterator
 
 import requests
 import urllib3
@@ -39,14 +41,15 @@ class Transport:
 
     def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
+        self._authorization = authorization.Authorization(endpoint)
         self._open_session()
 
-    def _open_session(self):
+    def _open_session(self) -> None:
         self._connections = connections.Connections()
         self._session = requests.Session()
         for scheme in ('http://', 'https://'):
             self._session.mount(scheme, connections.Adapter(self._connections))
-        self._session.auth = authorization.Authorization(self.endpoint)
+        self._session.auth = self._authorization
         self._session.headers['Accept-Encoding'] = 'gzip'
         if self.endpoint.tenant:
             self._session.headers[self.endpoint.tenant_header] = self.endpoint.tenant
@@ -75,18 +78,19 @@ class Transport:
         self._open_session()  # the thread that timed out still uses the old session
         raise self._timeout()
 
-    def _exchange(self, path, parameters):
+    def _exchange(self, path: str, parameters: dict[str, str]) -> bytes:
         """Send a request, and return the body of the answer. If the token is refused, send the
         request once more with a new token."""
         session, opened = self._session, self._connections
         response, body = self._answer(session, opened, path, parameters)
-        if response.status_code == requests.codes.unauthorized and session.auth.renew():
+        if response.status_code == requests.codes.unauthorized and self._authorization.renew():
             response, body = self._answer(session, opened, path, parameters)
         if response.status_code != requests.codes.ok:
             raise self._error_of(response, body)
         return body
 
-    def _answer(self, session, opened, path, parameters):
+    def _answer(self, session: requests.Session, opened: connections.Connections, path: str,
+                parameters: dict[str, str]) -> tuple[requests.Response, bytes]:
         try:
             with self._classify_errors(), self._send(session, path, parameters) as response:
                 self._refuse_redirect(response)
@@ -96,23 +100,25 @@ class Transport:
             opened.sweep()
         return response, body
 
-    def _send(self, session, path, parameters):
+    def _send(self, session: requests.Session, path: str,
+              parameters: dict[str, str]) -> requests.Response:
         url = self.endpoint.url.rstrip('/') + path
         # A reverse proxy may let nothing but GET through, and another one cuts long URLs.
         length = sum(len(value) for value in parameters.values())
         endpoint = self.endpoint
         is_get = length <= _LONGEST_GET or endpoint.keystone is not None
-        payload = {'params': parameters} if is_get else {'data': parameters}
         # The CA file is given here, because REQUESTS_CA_BUNDLE would take precedence over the
         # session's.
         verify = endpoint.ca_file or True
-        cert = (endpoint.cert_file, endpoint.key_file) if endpoint.key_file else endpoint.cert_file
+        cert = ((endpoint.cert_file, endpoint.key_file)
+                if endpoint.cert_file and endpoint.key_file else endpoint.cert_file)
         return session.request(
-            'GET' if 'params' in payload else 'POST', url, stream=True, allow_redirects=False,
-            timeout=endpoint.timeout, verify=verify, cert=cert, **payload)
+            'GET' if is_get else 'POST', url, params=parameters if is_get else None,
+            data=None if is_get else parameters, stream=True, allow_redirects=False,
+            timeout=endpoint.timeout, verify=verify, cert=cert)
 
     @contextlib.contextmanager
-    def _classify_errors(self):
+    def _classify_errors(self) -> Iterator[None]:
         """Translate errors that libraries raise in the ``with`` block into errors of Kronos. The
         requests library raises its own errors while a connection is made; urllib3 raises errors
         while a body is read."""
@@ -138,20 +144,20 @@ class Transport:
             raise exception.MetricsMisconfigured(
                 option='ca_file, cert_file, key_file', problem=error) from error
 
-    def _refuse_redirect(self, response):
+    def _refuse_redirect(self, response: requests.Response) -> None:
         if not 300 <= response.status_code < 400:
             return
         raise self._error(exception.MetricsRedirected, http_errors.of_redirect(
             response.status_code, response.headers.get('Location', ''), self.endpoint))
 
-    def _refuse_encoding(self, response):
+    def _refuse_encoding(self, response: requests.Response) -> None:
         encoding = response.headers.get('Content-Encoding', '').strip().lower()
         if encoding not in _ENCODINGS:
             raise self._error(
                 exception.MetricsNotUnderstood,
                 f'the answer is compressed with "{encoding}", which the request did not permit')
 
-    def _read(self, response):
+    def _read(self, response: requests.Response) -> bytes:
         """Return the body of a response. It is read in chunks, and the read ends with an error once
         the body is longer than permitted."""
         body = bytearray()
@@ -164,38 +170,40 @@ class Transport:
                     'query or raise max_answer_mib')
         return bytes(body)
 
-    def _error_of(self, response, body):
+    def _error_of(self, response: requests.Response, body: bytes) -> exception.MetricsError:
         reply = http_errors.Reply(
             status=response.status_code, reason=response.reason or '', headers=response.headers,
-            body=body, method=response.request.method, proxy=self._proxy())
+            body=body, method=response.request.method or '', proxy=self._proxy())
         error_class, problem = http_errors.of_reply(reply, self.endpoint)
         return self._error(error_class, problem)
 
-    def _proxy(self):
+    def _proxy(self) -> str | None:
         """Return the URL of the HTTP proxy that environment variables set for this endpoint; None
         if they set no proxy."""
         url = self.endpoint.url
         proxies = requests.utils.get_environ_proxies(url)
         return requests.utils.select_proxy(url, proxies)
 
-    def _timeout(self):
+    def _timeout(self) -> exception.MetricsError:
         return self._error(exception.MetricsTimeout,
                            f'no complete answer within {self.endpoint.timeout:g} s')
 
-    def _error(self, error_class, problem):
+    def _error(self, error_class: type[exception.MetricsError],
+               problem: str) -> exception.MetricsError:
         return error_class(source=self.source, problem=boundary.shown(problem, _LONGEST_PROBLEM))
 
 
 class _Exchange:
     """A request that runs in a daemon thread."""
 
-    def __init__(self, work):
+    def __init__(self, work: Callable[[], bytes]):
         self._done = threading.Event()
-        self._body = self._error = None
+        self._body = b''
+        self._error: BaseException | None = None
         threading.Thread(target=self._run, args=(work,), daemon=True,
                          name='kronos-metrics').start()
 
-    def _run(self, work):
+    def _run(self, work: Callable[[], bytes]) -> None:
         try:
             self._body = work()
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
@@ -203,16 +211,16 @@ class _Exchange:
         finally:
             self._done.set()
 
-    def is_done_within(self, seconds):
+    def is_done_within(self, seconds: float) -> bool:
         return self._done.wait(seconds)
 
-    def result(self):
+    def result(self) -> bytes:
         if self._error is not None:
             raise self._error
         return self._body
 
 
-def _cause(error):
+def _cause(error: Exception) -> Exception:
     """Return the innermost cause of an error. requests wraps errors of urllib3, and urllib3 wraps
     errors of the operating system."""
     while True:
