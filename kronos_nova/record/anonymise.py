@@ -14,29 +14,46 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeVar
 
 import yaml
+from oslo_config import cfg
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PastTry
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.metrics import answer
 from kronos_nova.objects import domains
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects import movability
+from kronos_nova.objects import numa
 from kronos_nova.objects import requirements
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Flavor
+from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Image
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Movability
+from kronos_nova.objects.snapshot import Requirements
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import Buffer
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.rules import HOST
 from kronos_nova.policies.selection import Selections
 from kronos_nova.policies.selection import is_joint
 from kronos_nova.record import options as recorded_options
+from kronos_nova.record.options import RecordedOptions
 from kronos_nova.record.writer import Taken
 from kronos_nova.room import shapes
+
+R = TypeVar('R', PastMove, PastTry)
+N = TypeVar('N', int, float)
 
 _WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
 
@@ -104,7 +121,7 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     return anonymised
 
 
-def _check(anonymised, names):
+def _check(anonymised: Taken, names: '_Names') -> None:
     """Check that no original name or id is left in an anonymised snapshot.
 
     :raises SnapshotError: a string has an original name or id
@@ -130,7 +147,7 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
                'inventory', 'resources', 'used', 'shared_resources', 'cpu', 'live', 'requires'}
 
 
-def _texts(tree):
+def _texts(tree: Any) -> list[str]:
     """Return every string in a tree of lists and mappings, including keys. Strings that cannot be
     names are left out: names of fields, and values that Nova or the format of snapshots defines,
     such as a status."""
@@ -145,12 +162,12 @@ def _texts(tree):
     return []
 
 
-def _numbered(values: Iterable[str], pseudonym: Callable[[int], str]) -> dict[str, str]:
-    present = sorted(set(values) - {None})
+def _numbered(values: Iterable[str | None], pseudonym: Callable[[int], str]) -> dict[str, str]:
+    present = sorted({value for value in values if value is not None})
     return {value: pseudonym(number) for number, value in enumerate(present, 1)}
 
 
-def _uuids(kind) -> Callable[[int], str]:
+def _uuids(kind: int) -> Callable[[int], str]:
     return lambda number: f'{kind:08d}-0000-4000-8000-{number:012d}'
 
 
@@ -188,7 +205,8 @@ class _Names:
             **self.aggregate_uuid, **self.shared_uuid, **self.cell, **self.zone, **self.aggregate,
             **self.project, **self.host, **self.host_uuid, **self.instance_uuid}
         self._pseudonyms = frozenset(self._anything.values())
-        self._words, self._keys = {}, {}
+        self._words: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
 
     def is_original(self, word: str) -> bool:
         """Return True if a word is a name or an id of the recorded cloud. Return False for any
@@ -201,14 +219,14 @@ class _Names:
         pseudonyms. Numbers and the operators of Nova's filters are kept."""
         return _WORD.sub(lambda word: self._word(word[0]), text)
 
-    def _word(self, word):
+    def _word(self, word: str) -> str:
         if word in self._anything:
             return self._anything[word]
         if _PLAIN.fullmatch(word):
             return word
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
-    def classes(self, amounts):
+    def classes(self, amounts: Mapping[str, Any] | None) -> Any:
         """Return a copy of {resource class: amount} with pseudonyms for custom classes. Return None
         if ``amounts`` is None."""
         return amounts and {self.custom.get(name, name): amount
@@ -235,18 +253,21 @@ class _Names:
         return self._keys.setdefault(key, f'key-{len(self._keys) + 1}')
 
 
-def _devices(snapshot):
+def _devices(snapshot: Snapshot) -> Iterator[numa.Pool | numa.Device]:
     """Yield the device pools of all hosts, and the devices that instances and flavors need."""
     for host in snapshot.hosts:
         yield from host.pools or ()
-    for row in (*snapshot.instances, *snapshot.flavors):
-        yield from row.devices
+    for instance in snapshot.instances:
+        yield from instance.devices
+    for flavor in snapshot.flavors:
+        yield from flavor.devices
 
 
-def _custom(snapshot):
+def _custom(snapshot: Snapshot) -> set[str]:
     """Return the names of all custom traits and resource classes (``CUSTOM_...``) in the
     snapshot."""
-    amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
+    amounts: list[Iterable[str]] = [
+        each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
     amounts += [each for shared in snapshot.shared_providers
                 for each in (shared.inventory, shared.used)]
     amounts += [each for instance in snapshot.instances
@@ -268,7 +289,7 @@ _ABSENT = 'unknown-1'
 """Pseudonym of a host that is not in the snapshot, for rules that name only such hosts."""
 
 
-def _snapshot(snapshot, names):
+def _snapshot(snapshot: Snapshot, names: _Names) -> Snapshot:
     return dataclasses.replace(
         snapshot,
         hosts=tuple(_host(host, names) for host in snapshot.hosts),
@@ -294,7 +315,7 @@ def _snapshot(snapshot, names):
             devices=_renamed_devices(flavor.devices, names)) for flavor in snapshot.flavors))
 
 
-def _host(host, names):
+def _host(host: Host, names: _Names) -> Host:
     return dataclasses.replace(
         host, name=names.host[host.name], uuid=names.host_uuid[host.uuid],
         hypervisor_type=(host.hypervisor_type if host.hypervisor_type in _HYPERVISORS
@@ -304,16 +325,17 @@ def _host(host, names):
         domains={names.key(level): names.in_text(name) for level, name in host.domains.items()},
         traits=None if host.traits is None else names.traits(host.traits),
         pools=host.pools and tuple(dataclasses.replace(
-            pool, alias=names.alias[pool.alias], resource_class=names.custom.get(
+            pool, alias=names.alias[pool.alias],
+            resource_class=pool.resource_class and names.custom.get(
                 pool.resource_class, pool.resource_class)) for pool in host.pools),
         service=dataclasses.replace(host.service, disabled_reason=None))
 
 
-def _instance(instance, names):
+def _instance(instance: Instance, names: _Names) -> Instance:
     return dataclasses.replace(
         instance, uuid=names.instance_uuid[instance.uuid], name=names.domain[instance.name],
         display_name=names.display_name[instance.display_name], host=names.host[instance.host],
-        project_id=names.project.get(instance.project_id),
+        project_id=names.project.get(instance.project_id, instance.project_id),
         metadata=_wish(instance.metadata) | _apart(instance.metadata, names),
         resources=names.classes(instance.resources),
         shared_resources=names.classes(instance.shared_resources),
@@ -327,18 +349,18 @@ def _instance(instance, names):
         devices=_renamed_devices(instance.devices, names))
 
 
-def _renamed_devices(devices, names):
+def _renamed_devices(devices: Iterable[numa.Device], names: _Names) -> tuple[numa.Device, ...]:
     return tuple(dataclasses.replace(each, alias=names.alias[each.alias]) for each in devices)
 
 
-def _movability(live, names):
+def _movability(live: Movability, names: _Names) -> Movability:
     """Return a server's Movability with pseudonyms. A Movability says how Nova can move the server,
     and why. A reason in Nova's own words contains no names, and is kept."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
 
-def _requirements(requires, names):
+def _requirements(requires: Requirements, names: _Names) -> Requirements:
     return dataclasses.replace(
         requires, traits=names.traits(requires.traits), forbidden=names.traits(requires.forbidden),
         member_of=tuple(tuple(sorted(names.aggregate_uuid.get(uuid, uuid) for uuid in part))
@@ -347,21 +369,21 @@ def _requirements(requires, names):
                if key in requirements.COMPARED})
 
 
-def _aggregate(aggregate, names):
+def _aggregate(aggregate: Aggregate, names: _Names) -> Aggregate:
     return dataclasses.replace(
         aggregate, name=names.aggregate[aggregate.name],
         uuid=names.aggregate_uuid[aggregate.uuid],
-        availability_zone=names.zone.get(aggregate.availability_zone),
+        availability_zone=names.zone.get(aggregate.availability_zone or ''),
         hosts=tuple(names.host[host] for host in aggregate.hosts),
         metadata=_values(aggregate.metadata, names))
 
 
-def _values(mapping, names):
+def _values(mapping: Mapping[str, str], names: _Names) -> dict[str, str]:
     return {names.key(key): value if key == eligibility.KEY else names.in_text(value)
             for key, value in mapping.items()} | _wish(mapping)
 
 
-def _wish(mapping):
+def _wish(mapping: Mapping[str, str]) -> dict[str, str]:
     """Return the entry ``kronos:move`` of metadata or extra specs as a dict; {} if there is no such
     entry. A value that Kronos does not know is replaced by ``never``, which has the same effect."""
     if eligibility.KEY not in mapping:
@@ -370,7 +392,7 @@ def _wish(mapping):
     return {eligibility.KEY: word if word in eligibility.WORDS else eligibility.NEVER}
 
 
-def _apart(mapping, names):
+def _apart(mapping: Mapping[str, str], names: _Names) -> dict[str, str]:
     """Return, as a dict, the metadata entry that keeps the members of a server's group in different
     failure domains; {} if there is no such entry. The level of the domains, such as a rack, is
     replaced by a pseudonym."""
@@ -381,7 +403,7 @@ def _apart(mapping, names):
     return {domains.APART: wish.removesuffix(level) + names.key(level)}
 
 
-def _policies(policies, snapshot, names):
+def _policies(policies: PolicySet, snapshot: Snapshot, names: _Names) -> bytes:
     """Return the policies file as YAML, without comments and PromQL.
 
     PromQL is left out because a query may contain any name, and a replay needs no queries. In
@@ -394,7 +416,7 @@ def _policies(policies, snapshot, names):
                           sort_keys=False, width=100).encode()
 
 
-def _buffers(buffers, names):
+def _buffers(buffers: Sequence[Buffer], names: _Names) -> Iterator[dict[str, Any]]:
     """Yield the buffers of the policies file with pseudonyms."""
     aggregates = _with_strangers(names.aggregate, [each.aggregate for each in buffers]) | {
         UNASSIGNED: UNASSIGNED}
@@ -405,7 +427,7 @@ def _buffers(buffers, names):
                'flavor': flavors.get(each.flavor, each.flavor), 'keep': each.keep}
 
 
-def _rules(selections, names):
+def _rules(selections: Selections, names: _Names) -> Iterator[dict[str, Any]]:
     """Yield, with pseudonyms, the operators' rules that select servers of the snapshot. A rule that
     applies separately to each project becomes several rules, one for each project."""
     for number, found in enumerate(selections, 1):
@@ -424,7 +446,7 @@ def _rules(selections, names):
                        'servers': {'uuid': sorted(names.instance_uuid[uuid] for uuid in uuids)}}
 
 
-def _unasked(tree):
+def _unasked(tree: Any) -> Any:
     """Return a copy of the tree of a policies file, in which each query is replaced by the word
     "anonymised"."""
     if isinstance(tree, dict):
@@ -435,10 +457,12 @@ def _unasked(tree):
     return tree
 
 
-def _labels(policies, names):
+def _labels(policies: PolicySet, names: _Names
+            ) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
     """Return {(policy, kind of query): {label: {value: pseudonym}}}. The labels are those that name
     the hosts or instances in the answer to the query."""
-    migration, found = policies.migration, {}
+    migration = policies.migration
+    found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for policy in policies.active:
         found |= {(policy.name, kind): {policy.host_label: names.host} for kind in metrics.KEYS}
         found[policy.name, metrics.VM_PROFILE][policy.vm_profile_label] = {
@@ -450,7 +474,7 @@ def _labels(policies, names):
     return found
 
 
-def _body(body, tables):
+def _body(body: bytes, tables: Mapping[str, Mapping[str, str]]) -> bytes:
     """Return the body of an answer of Prometheus in which the values of labels are replaced by
     pseudonyms. Labels that are not in ``tables`` are left out. A value that is not a name in the
     snapshot gets a pseudonym as well. A warning stays a warning, because plans do not use an answer
@@ -477,7 +501,7 @@ _FIXED_WORDS = frozenset(('move_hints', 'spread_planner', 'pack_planner'))
 _EVERY = '*'
 
 
-def _options(options, names):
+def _options(options: RecordedOptions, names: _Names) -> RecordedOptions:
     """Return the recorded options. Values that cannot contain a name, such as numbers, are kept. In
     the options whose values are names, such as ``aggregates``, the names are replaced by
     pseudonyms. All other options are left out, because their texts may contain names."""
@@ -489,16 +513,16 @@ def _options(options, names):
             for group, values in options.items()}
 
 
-def _is_plain(opt, value):
+def _is_plain(opt: cfg.Opt, value: object) -> bool:
     return (value is None or isinstance(value, bool | int | float) or opt.dest in _FIXED_WORDS
             or getattr(opt.type, 'choices', None) is not None)
 
 
-def _has_names(group, name):
+def _has_names(group: str, name: str) -> bool:
     return group == 'kronos' and name in (_AGGREGATES, *_PROJECTS, _BY_AGGREGATE, _WINDOWS)
 
 
-def _of_named(name, value, names):
+def _of_named(name: str, value: Any, names: _Names) -> Any:
     if name == _WINDOWS:
         return [_window(text, names) for text in value]
     table = _with_strangers(names.project if name in _PROJECTS else names.aggregate, value)
@@ -507,21 +531,21 @@ def _of_named(name, value, names):
     return [table[each] for each in value]
 
 
-def _window(text, names):
+def _window(text: str, names: _Names) -> str:
     aggregate, semicolon, rest = text.partition(';')
     table = _with_strangers(names.aggregate, [aggregate.strip()]) | {_EVERY: _EVERY}
     return table[aggregate.strip()] + semicolon + rest
 
 
-def _with_strangers(table, words):
+def _with_strangers(table: Mapping[str, str], words: Iterable[str]) -> dict[str, str]:
     """Return a copy of a table of pseudonyms, with an additional pseudonym for each of ``words``
     that is not in the table."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 
 
-def _history(history, names):
-    rows = (*history.moves, *history.tries)
+def _history(history: PlanningHistory, names: _Names) -> PlanningHistory:
+    rows: tuple[PastMove | PastTry, ...] = (*history.moves, *history.tries)
     instance = _with_strangers(names.instance_uuid, [
         *(row.instance_uuid for row in rows), *history.refused, *history.refused_hosts,
         *history.caused,
@@ -536,7 +560,7 @@ def _history(history, names):
         *history.load_stats, *history.imbalanced, *history.doubted, *history.spread])
     project = _with_strangers(names.project, history.projects_moved)
 
-    def row(each):
+    def row(each: R) -> R:
         return dataclasses.replace(
             each, instance_uuid=instance[each.instance_uuid], source=host[each.source],
             destination=host[each.destination])
@@ -560,11 +584,11 @@ def _history(history, names):
         projects_moved=_renamed(history.projects_moved, project))
 
 
-def _renamed(mapping: Mapping[str, float], table: Mapping[str, str]) -> dict[str, float]:
+def _renamed(mapping: Mapping[str, N], table: Mapping[str, str]) -> dict[str, N]:
     return {table[key]: value for key, value in mapping.items()}
 
 
-def _texts_of_options(options) -> Iterator[str]:
+def _texts_of_options(options: RecordedOptions) -> Iterator[str]:
     for group, values in options.items():
         for name, value in values.items():
             if _has_names(group, name):
@@ -572,7 +596,8 @@ def _texts_of_options(options) -> Iterator[str]:
 
 
 def _texts_of_history(history: PlanningHistory) -> Iterator[str]:
-    for row in (*history.moves, *history.tries):
+    rows: tuple[PastMove | PastTry, ...] = (*history.moves, *history.tries)
+    for row in rows:
         yield from (row.instance_uuid, row.source, row.destination)
     for part in (history.load_stats, history.doubted, history.imbalanced, history.spread,
                  history.refused, history.refused_hosts, history.caused,

@@ -3,7 +3,6 @@ quarantines, which are in ``cooldowns.json``."""
 
 import dataclasses
 from collections.abc import Iterable
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def as_object(history: PlanningHistory) -> dict[str, Any]:
     return {name: part for name, part in found.items() if part}
 
 
-def planning_history(read: schema.History, **cooldowns: Mapping[str, float]) -> PlanningHistory:
+def planning_history(read: schema.History, **cooldowns: Any) -> PlanningHistory:
     """Return a PlanningHistory with the content of ``history.json``.
 
     :param cooldowns: the remaining fields of the PlanningHistory, which ``history.json`` does not

@@ -1,6 +1,10 @@
 """Reports of replays as one HTML file, which needs no other files."""
 
 import json
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+from typing import TextIO
 
 from kronos_client.contract import reasons
 from kronos_nova import page
@@ -8,6 +12,8 @@ from kronos_nova.objects import domains
 from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import PolicyReport
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import shapes
 
@@ -21,10 +27,11 @@ class Page:
     """The HTML page with the reports of several replays. Of each report, only the data that the
     page shows is kept in memory, because a day may have hundreds of reports."""
 
-    def __init__(self):
-        self._cycles = []
+    def __init__(self) -> None:
+        self._cycles: list[str] = []
 
-    def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
+    def add(self, label: str, snapshot: Snapshot, report: CycleReport,
+            note: str = '') -> None:
         """Add a report. The caller adds reports in the order of their times.
 
         :param label: name of the report in the page's list
@@ -33,7 +40,7 @@ class Page:
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 
-    def write(self, file):
+    def write(self, file: TextIO) -> None:
         """Write the page with all added reports into a text file."""
         style, script = page.read('page.css').decode(), page.joined('replay.js')
         template = page.read('replay.html').decode()
@@ -44,14 +51,14 @@ class Page:
         file.writelines([before, '{"cycles":[', ',\n'.join(self._cycles), ']}', after])
 
 
-def _embedded(value):
+def _embedded(value: Mapping[str, Any]) -> str:
     """Return a value as JSON for a script element of the page. "<" is escaped, because a server's
     name could otherwise end the element."""
     text = json.dumps(value, separators=(',', ':'), allow_nan=False)
     return text.replace('<', '\\u003c')
 
 
-def _cycle(label, snapshot, report):
+def _cycle(label: str, snapshot: Snapshot, report: CycleReport) -> dict[str, Any]:
     instances = {instance.uuid: instance for instance in snapshot.instances}
     loads = host_load.HostLoads(snapshot)
     return {'label': label, 'taken_at': snapshot.taken_at,
@@ -60,8 +67,9 @@ def _cycle(label, snapshot, report):
                            for aggregate in report.aggregates]}
 
 
-def _aggregate(report: AggregateReport, instances, loads):
-    def names(uuid):
+def _aggregate(report: AggregateReport, instances: Mapping[str, Instance],
+               loads: Iterable[host_load.HostLoad]) -> dict[str, Any]:
+    def names(uuid: str) -> dict[str, Any]:
         instance = instances[uuid]
         return {'uuid': shapes.label(uuid), 'name': instance.display_name}
 
@@ -87,12 +95,12 @@ def _aggregate(report: AggregateReport, instances, loads):
         'emptied': list(report.hosts_emptied), 'warnings': list(report.warnings)}
 
 
-def _host(load, policies):
+def _host(load: host_load.HostLoad, policies: Iterable[PolicyReport]) -> dict[str, Any]:
     return {'name': load.name, 'state': load.state, 'where': domains.names(load.domains),
             'servers': [load.servers, load.servers_after],
             'scores': [[_figure(value) for value in load.scores[policy.name]]
                        if policy.name in load.scores else None for policy in policies]}
 
 
-def _figure(value):
+def _figure(value: float | None) -> float | None:
     return None if value is None else round(value, 4)

@@ -43,13 +43,13 @@ class RecordedMetrics:
         """
         raise _no_past()
 
-    def _read_file(self, policy, kind):
+    def _read_file(self, policy: str, kind: str) -> Vector:
         path = self._path(policy, kind)
         if kind in (metrics.VM_PROFILE, *metrics.OF_MIGRATION) and not os.path.exists(path):
             return Vector(samples=())
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 
-    def check(self, policies: PolicySet):
+    def check(self, policies: PolicySet) -> None:
         """Check that all answers that the policies need are recorded and valid.
 
         :raises SnapshotError: answers are missing or invalid; the message has a line for each
@@ -67,7 +67,7 @@ class RecordedMetrics:
             self._try(metrics.MIGRATION, kind, problems)
         problems.raise_if_any()
 
-    def _try(self, policy, kind, problems):
+    def _try(self, policy: str, kind: str, problems: Problems) -> None:
         path = self._path(policy, kind)
         if not os.path.isfile(path):
             return
@@ -81,7 +81,7 @@ class RecordedMetrics:
         except exception.MetricsError:
             return
 
-    def _path(self, policy, kind):
+    def _path(self, policy: str, kind: str) -> pathlib.Path:
         return self._folder / 'metrics' / policy / f'{kind}.json'
 
 

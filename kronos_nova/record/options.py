@@ -61,6 +61,6 @@ def known_options() -> dict[tuple[str, str], cfg.Opt]:
             for opt in module.OPTS for name in _names(opt)}
 
 
-def _names(opt) -> Iterator[str]:
+def _names(opt: cfg.Opt) -> Iterator[str]:
     yield opt.dest
     yield from (old.name.replace('-', '_') for old in opt.deprecated_opts if old.name)

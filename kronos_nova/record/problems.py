@@ -15,9 +15,9 @@ class Problems:
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
-        self._lines = []
+        self._lines: list[str] = []
 
-    def add(self, place: str, problem: str):
+    def add(self, place: str, problem: str) -> None:
         """Add a problem.
 
         :param place: name of the file and path inside it, such as ``inventory.json.hosts[3]``; ''
@@ -25,7 +25,7 @@ class Problems:
         """
         self._lines.append(f'{place}: {problem}' if place else problem)
 
-    def raise_if_any(self):
+    def raise_if_any(self) -> None:
         """Raise one error that lists all added problems. Nothing is raised if no problem was added.
 
         :raises SnapshotError: a problem was added

@@ -4,6 +4,12 @@ import collections
 import dataclasses
 import os
 import pathlib
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import TypeVar
 
 import pydantic
 import pydantic_core
@@ -18,6 +24,8 @@ from kronos_nova.record import schema
 from kronos_nova.record.metrics import RecordedMetrics
 from kronos_nova.record.options import RecordedOptions
 from kronos_nova.record.problems import Problems
+
+M = TypeVar('M', bound=pydantic.BaseModel)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +46,7 @@ class Recording:
     has_history: bool = False
 
 
-def read(folder) -> Recording:
+def read(folder: str | os.PathLike[str]) -> Recording:
     """Return the snapshot in a folder.
 
     :raises SnapshotError: the folder is not a valid snapshot; the message has a line for each
@@ -58,26 +66,28 @@ def read(folder) -> Recording:
         for path, problem in _contradictions(inventory):
             problems.add(f'inventory.json: {path}', problem)
     problems.raise_if_any()
+    assert meta is not None and inventory is not None
     return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
                      snapshot=_snapshot(meta, inventory), metrics=RecordedMetrics(folder),
-                     options=in_force and in_force.root, has_history=before is not None,
-                     history=_history(before, cooldowns))
+                     options=None if in_force is None else in_force.root,
+                     has_history=before is not None, history=_history(before, cooldowns))
 
 
-def _history(before, cooldowns) -> PlanningHistory:
+def _history(before: schema.History | None,
+             cooldowns: schema.Cooldowns | None) -> PlanningHistory:
     cooldowns = cooldowns or schema.Cooldowns()
     return history.planning_history(
         before or schema.History(), aggregates=cooldowns.aggregate_cooldowns,
         instances=cooldowns.instance_cooldowns, quarantines=cooldowns.instance_quarantines)
 
 
-def _optional(path, model, problems):
+def _optional(path: pathlib.Path, model: type[M], problems: Problems) -> M | None:
     """Return the content of a file as an instance of ``model``; None if there is no such file. If
     the file is not valid, add its problems to ``problems``, and return None."""
     return _file(path, model, problems) if os.path.exists(path) else None
 
 
-def _file(path, model, problems):
+def _file(path: pathlib.Path, model: type[M], problems: Problems) -> M | None:
     try:
         tree = pydantic_core.from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
@@ -94,18 +104,18 @@ def _file(path, model, problems):
         return None
 
 
-def _path(location):
+def _path(location: Iterable[int | str]) -> str:
     path = ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in location)
     return f': {path.lstrip(".")}' if path else ''
 
 
-def _message(found):
+def _message(found: Mapping[str, Any]) -> str:
     if found['type'] == 'model_type':
         return 'must be an object'
     return found['msg'].removeprefix('Value error, ')
 
 
-def _contradictions(inventory):
+def _contradictions(inventory: schema.Inventory) -> Iterator[tuple[str, str]]:
     """Yield (path, problem) for each contradiction in the inventory, such as a server on an unknown
     host. The validation by the schema does not find contradictions."""
     hosts = {host.name for host in inventory.hosts}
@@ -128,7 +138,7 @@ def _contradictions(inventory):
     yield from _impossible_moves(inventory, hosts)
 
 
-def _impossible_cells(inventory):
+def _impossible_cells(inventory: schema.Inventory) -> Iterator[tuple[str, str]]:
     for number, host in enumerate(inventory.hosts):
         counts = collections.Counter(cell.id for cell in host.cells or ())
         for repeated in sorted(cell for cell, count in counts.items() if count > 1):
@@ -142,7 +152,7 @@ def _impossible_cells(inventory):
                 f'must have one size for each of the {len(instance.cells)} cells')
 
 
-def _repeated(inventory):
+def _repeated(inventory: schema.Inventory) -> Iterator[tuple[str, str]]:
     for table, key in (('hosts', 'name'), ('hosts', 'uuid'), ('instances', 'uuid'),
                        ('aggregates', 'name'), ('server_groups', 'uuid'),
                        ('moves_under_way', 'instance_uuid'), ('shared_providers', 'uuid'),
@@ -153,7 +163,7 @@ def _repeated(inventory):
             yield table, f'{key} {value} is given {counts[value]} times'
 
 
-def _impossible_inventories(inventory):
+def _impossible_inventories(inventory: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, item in inventory.items():
         if item.reserved > item.total:
             yield name, f'reserved {item.reserved} is more than total {item.total}'
@@ -161,7 +171,8 @@ def _impossible_inventories(inventory):
             yield name, f'min_unit {item.min_unit} is more than max_unit {item.max_unit}'
 
 
-def _impossible_moves(inventory, hosts):
+def _impossible_moves(inventory: schema.Inventory,
+                      hosts: Container[str]) -> Iterator[tuple[str, str]]:
     host_of = {instance.uuid: instance.host for instance in inventory.instances}
     for number, move in enumerate(inventory.moves_under_way):
         path = f'moves_under_way[{number}]'
@@ -175,7 +186,7 @@ def _impossible_moves(inventory, hosts):
             yield f'{path}.destination', 'is the source'
 
 
-def _snapshot(meta, inventory):
+def _snapshot(meta: schema.Meta, inventory: schema.Inventory) -> objects.Snapshot:
     return objects.Snapshot(
         taken_at=meta.taken_at.isoformat(),
         hosts=tuple(objects.Host(
@@ -200,7 +211,7 @@ def _snapshot(meta, inventory):
         flavors=tuple(Shape(**vars(row) | _needs(row)) for row in inventory.flavors))
 
 
-def _instance(row):
+def _instance(row: Any) -> objects.Instance:
     return objects.Instance(**vars(row) | {
         'flavor': row.flavor and objects.Flavor(**vars(row.flavor)),
         'image': row.image and objects.Image(**vars(row.image)), 'tags': tuple(row.tags),
@@ -209,31 +220,31 @@ def _instance(row):
         'on_pages': tuple(row.on_pages), **_needs(row)})
 
 
-def _needs(row):
+def _needs(row: Any) -> dict[str, Any]:
     return {'cells': tuple(numa.InstanceCell(**vars(each)) for each in row.cells),
             'devices': tuple(numa.Device(**vars(each)) for each in row.devices)}
 
 
-def _host_cells(rows):
+def _host_cells(rows: Iterable[Any] | None) -> tuple[numa.NumaCell, ...] | None:
     return None if rows is None else tuple(numa.NumaCell(**vars(row) | {'pages': {
         int(size): numa.Pages(**vars(pages)) for size, pages in sorted(
             row.pages.items(), key=lambda each: int(each[0]))}}) for row in rows)
 
 
-def _pools(rows):
+def _pools(rows: Iterable[Any] | None) -> tuple[numa.Pool, ...] | None:
     return None if rows is None else tuple(numa.Pool(**vars(row)) for row in rows)
 
 
-def _cpu(row):
+def _cpu(row: Any) -> objects.Cpu | None:
     return row and objects.Cpu(arch=row.arch, model=row.model,
                                features=tuple(sorted(set(row.features))))
 
 
-def _movability(row):
+def _movability(row: Any) -> objects.Movability:
     return objects.MOVES_LIVE if row is None else objects.Movability(**vars(row))
 
 
-def _requirements(row):
+def _requirements(row: Any) -> objects.Requirements:
     if row is None:
         return objects.NO_REQUIREMENTS
     return objects.Requirements(
@@ -242,5 +253,5 @@ def _requirements(row):
         cpu_model=row.cpu_model)
 
 
-def _inventories(row):
+def _inventories(row: Any) -> dict[str, objects.ResourceInventory]:
     return {name: objects.ResourceInventory(**vars(item)) for name, item in row.inventory.items()}

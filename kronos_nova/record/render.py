@@ -15,6 +15,7 @@ from kronos_nova.cycle.supposed import SupposedLoad
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.room import shapes
 from kronos_nova.room.whatif import Changed
 
@@ -69,7 +70,7 @@ def day_as_object(day: list[Replayed]) -> dict:
         {'snapshot': each.name, **as_object(each)} for each in day]}
 
 
-def _aggregate(report: AggregateReport):
+def _aggregate(report: AggregateReport) -> dict[str, Any]:
     return {
         'name': report.name, 'outcome': report.outcome, 'mode': report.mode,
         'planner': report.planner,
@@ -93,7 +94,7 @@ def _aggregate(report: AggregateReport):
         'notes': list(report.notes), 'warnings': list(report.warnings)}
 
 
-def print_tables(replayed: Replayed, console: Console):
+def print_tables(replayed: Replayed, console: Console) -> None:
     """Print a sentence about the source of the options, followed by tables for each aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
@@ -130,7 +131,7 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
         console.print(table)
 
 
-def print_day(day: list[Replayed], console: Console):
+def print_day(day: list[Replayed], console: Console) -> None:
     """Print a sentence about the source of the options, followed by one table for several replays.
     The table has a row for each aggregate of each snapshot."""
     notes = collections.Counter(each.note for each in day)
@@ -146,7 +147,7 @@ def print_day(day: list[Replayed], console: Console):
     console.print(f'Snapshots: {len(day)}, moves: {moves}')
 
 
-def _policies(report):
+def _policies(report: AggregateReport) -> Table:
     table = _table('Policy', 'State', 'Weight', 'Threshold', 'Before', 'After', 'Detail')
     for row in report.policies:
         _add(table, row.name, row.state, f'{row.weight:.2f}', f'{row.threshold:.3f}',
@@ -157,7 +158,7 @@ def _policies(report):
     return table
 
 
-def _detail(row):
+def _detail(row: PolicyReport) -> str:
     """Return a remark on a policy that has no data, or whose forecast is not used; '' for any other
     policy."""
     if row.forecast and row.forecast.state != FORECAST_USED:
@@ -165,7 +166,7 @@ def _detail(row):
     return row.detail
 
 
-def _moves(report):
+def _moves(report: AggregateReport) -> Table:
     table = _table('#', 'Phase', 'Instance', 'From', 'To', 'MiB', 'Why')
     for move in report.moves:
         _add(table, str(move.order), move.phase, shapes.label(move.instance_uuid), move.source,
@@ -173,29 +174,29 @@ def _moves(report):
     return table
 
 
-def _stayed(report):
+def _stayed(report: AggregateReport) -> Table:
     table = _table('Not moved because', 'Instances', 'Such as')
     for skip in report.not_moved:
         _add(table, skip.reason, str(len(skip.instances)), shapes.label(skip.instances[0]))
     return table
 
 
-def _table(*columns):
+def _table(*columns: str) -> Table:
     table = Table()
     for column in columns:
         table.add_column(column, overflow='fold')
     return table
 
 
-def _add(table, *cells):
+def _add(table: Table, *cells: str) -> None:
     table.add_row(*map(_shown, cells))
 
 
-def _shown(foreign):
+def _shown(foreign: str) -> Text:
     """Return a text from a snapshot in a form that is safe to print. The result has no control
     characters, and markup in the text is not interpreted."""
     return Text(boundary.shown(foreign, LONGEST))
 
 
-def _figure(value):
+def _figure(value: float | None) -> str:
     return '' if value is None else f'{value:.4f}'

@@ -5,6 +5,9 @@ import dataclasses
 import os
 import pathlib
 import time
+from collections.abc import Callable
+from typing import Any
+from typing import TypeVar
 
 from kronos_nova import exception
 from kronos_nova import policies
@@ -26,6 +29,8 @@ from kronos_nova.room import whatif
 from kronos_nova.room.whatif import Changed
 from kronos_nova.room.whatif import Changes
 
+R = TypeVar('R')
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
@@ -38,7 +43,7 @@ class Durations:
     quarantine: float
 
 
-def folders(path) -> tuple[pathlib.Path, ...]:
+def folders(path: str | os.PathLike[str]) -> tuple[pathlib.Path, ...]:
     """Return the snapshot folders in the folder ``path``, sorted by name. If ``path`` itself is a
     snapshot, return only ``path``. Names are usually times, so the order is usually that of the
     times."""
@@ -48,7 +53,8 @@ def folders(path) -> tuple[pathlib.Path, ...]:
     return tuple(meta.parent for meta in inside) or (path,)
 
 
-def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
+def read(folder: str | os.PathLike[str],
+         policies_file: str | os.PathLike[str] | None = None) -> tuple[Recording, PolicySet]:
     """Return a snapshot and its policies.
 
     :param policies_file: policies file to use; None for the policies in the snapshot
@@ -56,7 +62,7 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
         problems
     """
     folder = pathlib.Path(folder)
-    wrong = []
+    wrong: list[exception.ConfigurationError] = []
     recording = _collect(wrong, reader.read, folder)
     if not os.path.isdir(folder):
         raise wrong[0]
@@ -64,7 +70,7 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
     if chosen is not None:
         metrics = RecordedMetrics(folder) if recording is None else recording.metrics
         _collect(wrong, metrics.check, chosen)
-    if wrong:
+    if wrong or recording is None or chosen is None:
         raise exception.SnapshotError('\n'.join(str(error) for error in wrong))
     return recording, chosen
 
@@ -119,7 +125,8 @@ def _ports(recording: Recording) -> PlannerPorts:
     return PlannerPorts(source=recording.metrics, clock=time.monotonic, now=recording.taken_at)
 
 
-def _collect(wrong, function, *arguments):
+def _collect(wrong: list[exception.ConfigurationError], function: Callable[..., R],
+             *arguments: Any) -> R | None:
     try:
         return function(*arguments)
     except exception.ConfigurationError as error:

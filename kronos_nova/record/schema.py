@@ -206,7 +206,7 @@ class ServerGroup(_Strict):
 
     @pydantic.field_validator('rules')
     @classmethod
-    def _check_rules(cls, rules):
+    def _check_rules(cls, rules: dict[str, int] | None) -> dict[str, int] | None:
         for key, value in (rules or {}).items():
             if key != 'max_server_per_host':
                 raise ValueError(f'unknown rule {key}')

@@ -7,6 +7,7 @@ import os
 import pathlib
 from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import Any
 from typing import Protocol
 
 from kronos_nova import exception
@@ -39,7 +40,8 @@ OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid
 """{table: key by which its rows are sorted}, for tables that are left out of a snapshot if they are
 empty"""
 
-NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
+NO_COOLDOWNS: dict[str, dict[str, float]] = {
+    'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
 
 class BodySource(Protocol):
@@ -100,7 +102,7 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
-         **rest) -> Taken:
+               **rest: Any) -> Taken:
     """Read a live cloud, and return the data of a snapshot. The metrics are read first, all at
     about the same time. Nova and placement are read afterwards, because this may take minutes.
 
@@ -113,7 +115,7 @@ def read_cloud(inventory: InventorySource, source: BodySource, policy_set: Polic
     return Taken(bodies=answers, snapshot=snapshot, **rest)
 
 
-def write(taken: Taken, folder: pathlib.Path):
+def write(taken: Taken, folder: pathlib.Path) -> None:
     """Write a snapshot into an empty or new folder.
 
     :raises SnapshotError: the folder is not empty, or cannot be written
@@ -135,14 +137,14 @@ def write(taken: Taken, folder: pathlib.Path):
                                       problems=f'cannot be written: {error.strerror}') from error
 
 
-def _private(path, flags):
+def _private(path: str, flags: int) -> int:
     """Open a file of a snapshot so that only its owner can read it. This function serves as
     ``opener`` of :func:`open`. Other users are excluded because a snapshot has names, projects and
     metadata of a whole cloud."""
     return os.open(path, flags, 0o600)
 
 
-def _files(taken) -> Iterator[tuple[str, bytes]]:
+def _files(taken: Taken) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, content) of each file of a snapshot. The file meta.json comes last. So
     a folder that has meta.json is complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
@@ -159,7 +161,7 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
         'kronos_version': taken.kronos_version, 'cloud': taken.cloud}, indent=2)
 
 
-def _format(taken):
+def _format(taken: Taken) -> int:
     has_more = taken.options is not None or taken.history is not None or bool(
         taken.snapshot.flavors) or any(
         getattr(row, field.name) != _default(field) for table, keys in schema.ADDED.items()
@@ -168,10 +170,10 @@ def _format(taken):
     return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS
 
 
-def _inventory(snapshot):
+def _inventory(snapshot: Snapshot) -> bytes:
     """Return the inventory as JSON, with one line for each row, such as a host or a server. The
     rows are sorted, so that snapshots can be compared with diff."""
-    tables = {
+    tables: dict[str, list[Any]] = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
         'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
         'instances': sorted(snapshot.instances, key=lambda row: row.uuid),
@@ -187,7 +189,7 @@ def _inventory(snapshot):
     return b'{' + b',\n '.join(parts) + b'}\n'
 
 
-def _row(value):
+def _row(value: Any) -> Any:
     """Return a row of the inventory as an object of JSON. Optional keys are left out if they have
     their default value, at every level of nesting."""
     if isinstance(value, tuple | list):
@@ -201,7 +203,7 @@ def _row(value):
             if each.name not in OPTIONAL or getattr(value, each.name) != _default(each)}
 
 
-def _default(field):
+def _default(field: dataclasses.Field) -> Any:
     """Return the default value of a field of a dataclass.
 
     :param field: the field, as :func:`dataclasses.fields` returns it
@@ -211,5 +213,5 @@ def _default(field):
     return field.default_factory()
 
 
-def _json(value, indent=None):
+def _json(value: Any, indent: int | None = None) -> bytes:
     return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b'\n'
