@@ -2,17 +2,23 @@
 middleware for request ids before its operation runs."""
 
 import threading
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 import falcon
 import microversion_parse
 import webob.exc
 from keystoneauth1 import exceptions as ks_exceptions
 from keystonemiddleware import auth_token
+from oslo_config import cfg
 from oslo_context import context as oslo_context
 from oslo_log import log as logging
 from oslo_middleware import http_proxy_to_wsgi
 from oslo_middleware import opts as middleware_opts
 from oslo_middleware import request_id
+from oslo_policy import policy
 
 from kronos_client.contract import versions
 from kronos_nova.api import errors
@@ -44,13 +50,14 @@ AWAY = 'kronos.keystone_is_away'
 not answer."""
 
 
-def make(conf, services: Services):
+def make(conf: cfg.ConfigOpts, services: Services) -> protocol.Application:
     """Make the WSGI application of kronos-api, with all of its routes and limits.
 
     :param conf: the ConfigOpts, from which keystonemiddleware reads ``[keystone_authtoken]``
     """
-    application = falcon.App(middleware=[
-        page.Protection(), protocol.Slashes(), BodyLimit(conf), Microversion(), Authentication()])
+    middleware: list[Any] = [
+        page.Protection(), protocol.Slashes(), BodyLimit(conf), Microversion(), Authentication()]
+    application = falcon.App(middleware=middleware)
     application.add_error_handler(Exception, errors.translate)
     application.add_error_handler(falcon.HTTPError, _as_it_is)
     application.set_error_serializer(errors.serialize)
@@ -60,14 +67,15 @@ def make(conf, services: Services):
     application.add_route('/ui/login', login.Login(conf))
     page.add_routes(application, conf.kronos_api.password_login)
     application.add_route('/ui', resources.ToPage())
-    application = protocol.answering_head(application)
+    wrapped: Any = protocol.answering_head(application)
     for wrap in (_authenticated, _OwnContext, request_id.RequestId,
                  http_proxy_to_wsgi.HTTPProxyToWSGI):
-        application = wrap(application, conf)
-    return application
+        wrapped = wrap(wrapped, conf)
+    return wrapped
 
 
-def _add_routes(application, services, enforcer, turns):
+def _add_routes(application: falcon.App, services: Services, enforcer: policy.Enforcer,
+                turns: resources.Turns) -> None:
     for path in dict.fromkeys(operation.path for operation in routes.OPERATIONS):
         application.add_route(path, resources.Resource(
             [each for each in routes.OPERATIONS if each.path == path], services, enforcer,
@@ -82,15 +90,16 @@ class _OwnContext:
     """A middleware that gives each request a new context. Otherwise, log messages about a request
     could have the context of the request that the same thread handled before."""
 
-    def __init__(self, application, _conf):
+    def __init__(self, application: protocol.Application, _conf: cfg.ConfigOpts):
         self._application = application
 
-    def __call__(self, environ, start_response):
+    def __call__(self, environ: dict[str, Any],
+                 start_response: Callable[..., Any]) -> Iterable[bytes]:
         oslo_context.RequestContext(request_id=environ.get(request_id.ENV_REQUEST_ID))
         return self._application(environ, start_response)
 
 
-def _authenticated(application, conf):
+def _authenticated(application: protocol.Application, conf: cfg.ConfigOpts) -> 'Keystone':
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     return Keystone(application, {
@@ -109,7 +118,7 @@ class Keystone(auth_token.AuthProtocol):
     is not used: with this option, valid tokens seem invalid during an outage.
     """
 
-    def process_request(self, request):
+    def process_request(self, request: Any) -> Any:
         try:
             return super().process_request(request)
         except webob.exc.HTTPUnauthorized:
@@ -121,7 +130,8 @@ class Keystone(auth_token.AuthProtocol):
             return None
 
 
-def _as_it_is(_request, _response, error, _params):
+def _as_it_is(_request: falcon.Request, _response: falcon.Response, error: Exception,
+              _params: Mapping[str, str]) -> None:
     raise error
 
 
@@ -130,12 +140,12 @@ class BodyLimit:
     with a JSON error. The middleware of oslo.middleware is not used, because it answers in plain
     text. A body of unknown length is refused, too."""
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         for group, options in middleware_opts.list_opts_sizelimit():
             conf.register_opts(options, group=group)
         self._group = conf.oslo_middleware
 
-    def process_request(self, request, _response):
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         # A web server may pass on a body in chunks without its length. falcon would not read such a
         # body, so an operation would use the default of every field.
         if request.content_length is None and request.get_header('Transfer-Encoding'):
@@ -152,7 +162,7 @@ class Microversion:
     """A middleware that negotiates the microversion of a request, and reports the microversion in
     the response."""
 
-    def process_request(self, request, response):
+    def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
         response.append_header('Vary', microversion_parse.STANDARD_HEADER)
         try:
             found = microversion_parse.extract_version(
@@ -172,7 +182,8 @@ class Authentication:
     """A middleware that refuses requests without a valid token of keystone. Requests for public
     resources need no token."""
 
-    def process_resource(self, request, _response, resource, _params):
+    def process_resource(self, request: falcon.Request, _response: falcon.Response,
+                         resource: object, _params: Mapping[str, str]) -> None:
         if getattr(resource, 'is_public', False):
             return
         if AWAY in request.env:

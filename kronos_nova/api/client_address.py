@@ -47,18 +47,18 @@ def network_of(address: str) -> str:
     return address
 
 
-def _last(header):
+def _last(header: str | None) -> str:
     return (header or '').rpartition(',')[2].strip()
 
 
-def _last_for(header):
+def _last_for(header: str | None) -> str:
     """Return the client's address from the last entry of a ``Forwarded`` header (RFC 7239)."""
     pairs = (pair.partition('=') for pair in _last(header).split(';'))
     return next((value.strip() for name, _sign, value in pairs
                  if name.strip().lower() == 'for'), '')
 
 
-def _parsed(text):
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the IP address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or
     ``"[2001:db8::1]:80"``; None if there is no IP address."""
     plain = text.strip().strip('"')

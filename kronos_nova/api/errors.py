@@ -3,6 +3,7 @@ form of body."""
 
 import http
 import json
+from collections.abc import Mapping
 
 import falcon
 import msgspec
@@ -56,7 +57,8 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
-def translate(request, _response, error, _params):
+def translate(request: falcon.Request, _response: falcon.Response, error: Exception,
+              _params: Mapping[str, str]) -> None:
     """Translate any error of an operation into an HTTP error."""
     status = status_of(error)
     if status >= 500:
@@ -69,9 +71,10 @@ def translate(request, _response, error, _params):
         description=UNANSWERED.get(status) or str(error)) from error
 
 
-def serialize(request, response, error):
+def serialize(request: falcon.Request, response: falcon.Response,
+              error: falcon.HTTPError) -> None:
     """Write an error in the form that the API working group of OpenStack recommends."""
-    status = int(error.status.partition(' ')[0])
+    status = int(str(error.status).partition(' ')[0])
     response.content_type = falcon.MEDIA_JSON
     response.data = json.dumps({'errors': [{
         'status': status, 'title': http.HTTPStatus(status).phrase,

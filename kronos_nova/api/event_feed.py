@@ -118,18 +118,22 @@ class Feed:
         self._utcnow = utcnow
         self._most_listeners = most_listeners
         self._pause = pause
-        self._listeners = weakref.WeakSet()
-        self._thread = None
+        self._listeners: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._thread: threading.Thread | None = None
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         """Drop all stored events, and give the feed a new name. The id of an event contains the
         name of the feed, so that ids of dropped events are no longer valid."""
         self._name = secrets.token_hex(4)
-        self._looked_at = self._error = None
+        self._looked_at: datetime.datetime | None = None
+        self._error: Exception | None = None
         self._is_stale = False
-        self._now, self._frames, self._seen_at = {}, {}, {}
-        self._events, self._size = collections.deque(), 0
+        self._now: dict[Key, object] = {}
+        self._frames: dict[Key, bytes] = {}
+        self._seen_at: dict[Key, datetime.datetime] = {}
+        self._events: collections.deque[bytes] = collections.deque()
+        self._size = 0
         self._end = 0   # the number of the next event
 
     # -- called by listeners
@@ -160,7 +164,7 @@ class Feed:
             self._listeners.add(made)
             return made
 
-    def _make_room(self, who):
+    def _make_room(self, who: str) -> None:
         """Make room for a stream of the user ``who``. If the maximum number of listeners is
         reached, end a stream of the user with the most streams. A stream is ended only if this user
         has at least two streams more than ``who``.
@@ -202,8 +206,9 @@ class Feed:
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
+        looked_at = self._looked_at
         lost = last_id is not None and (
-            at is None or self._looked_at - at > KEPT or at > self._looked_at + KEPT)
+            at is None or looked_at is None or looked_at - at > KEPT or at > looked_at + KEPT)
         # Only the last event has an id, so that a listener whose connection ends earlier gets all
         # events again.
         last = self._id(self._end - 1) + self._moment(STALE if self._is_stale else SYNCED)
@@ -218,13 +223,13 @@ class Feed:
         first = self._end - len(self._events)
         return self._end, list(itertools.islice(self._events, number - first, None))
 
-    def _is_kept(self, number):
+    def _is_kept(self, number: int) -> bool:
         return self._end - len(self._events) <= number <= self._end
 
     # -- the thread that reads
 
-    def _watch(self):
-        idle_since = None
+    def _watch(self) -> None:
+        idle_since: float | None = None
         while True:
             self._poll()
             with self.changed:
@@ -236,7 +241,7 @@ class Feed:
                     return
             time.sleep(self._pause)
 
-    def _poll(self):
+    def _poll(self) -> None:
         now, since = self._utcnow(), (self._looked_at or self._utcnow() - KEPT) - OVERLAP
         try:
             found = self._source.read(since)
@@ -248,7 +253,7 @@ class Feed:
             # Any error ends the streams, because silence would look like a cloud without events.
             self._fail(error)
 
-    def _fail(self, error):
+    def _fail(self, error: Exception) -> None:
         with self.changed:
             self._error = error
             if self._is_stale or self._looked_at is None:
@@ -258,7 +263,8 @@ class Feed:
             self._is_stale = True
             self._add(self._moment(STALE))
 
-    def _update(self, now, found, payloads):
+    def _update(self, now: datetime.datetime, found: Mapping[Key, object],
+                payloads: Mapping[Key, msgspec.Struct]) -> None:
         was_stale, self._looked_at = self._is_stale, now
         self._is_stale, self._error = False, None
         self._now.update(found)
@@ -271,25 +277,26 @@ class Feed:
         if was_stale:
             self._add(self._moment(SYNCED))
 
-    def _add(self, frame):
+    def _add(self, frame: bytes) -> None:
         self._events.append(self._id(self._end) + frame)
         self._end += 1
         self._size += len(self._events[-1])
         while self._size > MOST_KEPT:
             self._size -= len(self._events.popleft())
 
-    def _id(self, number):
+    def _id(self, number: int) -> bytes:
+        assert self._looked_at is not None
         return f'id: {self._name}.{number}.{clock.stamp(self._looked_at)}\n'.encode()
 
-    def _moment(self, kind):
+    def _moment(self, kind: str) -> bytes:
         return _frame(kind, {'at': self._looked_at})
 
 
-def _frame(kind, value):
+def _frame(kind: str, value: object) -> bytes:
     return f'event: {kind}\ndata: {msgspec.json.encode(value).decode()}\n\n'.encode()
 
 
-def _parsed(last_id):
+def _parsed(last_id: str | None) -> tuple[str | None, int, datetime.datetime | None]:
     """Parse a ``Last-Event-ID`` into (name of the feed, number of the event, time of the reading).
     Return (None, 0, None) if the text is not a valid id."""
     name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
@@ -312,7 +319,7 @@ class Stream:
             [f'retry: {RETRY_MILLISECONDS}\n\n'.encode(), *given])
         self._is_closed = False
 
-    def __iter__(self):
+    def __iter__(self) -> 'Stream':
         return self
 
     def __next__(self) -> bytes:
@@ -331,11 +338,12 @@ class Stream:
         self.close()
         raise StopIteration
 
-    def _is_over(self):
+    def _is_over(self) -> bool:
         return self._is_closed or self._feed.is_closed or time.monotonic() >= self.ends_at
 
-    def _some(self):
-        taken, size = [], 0
+    def _some(self) -> bytes:
+        taken: list[bytes] = []
+        size = 0
         while self._given and size < MOST_GIVEN:
             taken.append(self._given.popleft())
             size += len(taken[-1])

@@ -11,6 +11,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 import falcon
 import msgspec
@@ -112,19 +113,19 @@ class WrongPasswords:
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
-    def _limits(self, user, address):
+    def _limits(self, user: str, address: str) -> tuple[tuple[tuple, int], ...]:
         user, address = _plain(user), client_address.network_of(address)
         return (((user, address), self._tries), ((None, address), AT_ADDRESS * self._tries),
                 ((user, None), OF_USER * self._tries)) if self._tries else ()
 
-    def _count(self, key):
+    def _count(self, key: tuple) -> int:
         return self._found[key][0] if self._left(key) > 0 else 0
 
-    def _left(self, key):
+    def _left(self, key: tuple) -> float:
         return self._found[key][1] + self._seconds - self._clock() if key in self._found else 0.0
 
 
-def _plain(user):
+def _plain(user: str) -> str:
     """Return the name of a user in lower case, without accents and without trailing blanks. If the
     database of keystone is MySQL, names that differ only in these points belong to the same
     user."""
@@ -138,12 +139,12 @@ class Login:
 
     is_public = True
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         self._conf = conf
         self._wrong = WrongPasswords(conf.kronos_api.login_tries, conf.kronos_api.login_lockout)
         self._slots = threading.BoundedSemaphore(AT_ONCE)
 
-    def on_post(self, request, response):
+    def on_post(self, request: falcon.Request, response: falcon.Response) -> None:
         if not self._conf.kronos_api.password_login:
             raise falcon.HTTPForbidden(
                 description='Logins with a password are turned off in nova.conf ([kronos_api] '
@@ -173,9 +174,10 @@ class Login:
             self._slots.release()
         response.content_type = falcon.MEDIA_JSON
 
-    def _exchange(self, given, who):
-        scope = {'project_name': given.project, 'project_domain_name': given.project_domain
-                 } if given.project else {'system_scope': 'all'}
+    def _exchange(self, given: Credentials, who: tuple[str, str]) -> Token:
+        scope: dict[str, Any] = {'system_scope': 'all'}
+        if given.project:
+            scope = {'project_name': given.project, 'project_domain_name': given.project_domain}
         address = self._keystone()
         if address is None:
             LOG.error('A login is refused: nova.conf has no address of keystone. Set auth_url or '
@@ -202,9 +204,10 @@ class Login:
                 description='keystone does not answer; the log of kronos-api has its error.'
             ) from error
         self._wrong.forget(*who)
+        assert access.auth_token is not None and access.expires is not None
         return Token(token=access.auth_token, expires_at=access.expires)
 
-    def _keystone(self):
+    def _keystone(self) -> str | None:
         """Return the address of keystone in nova.conf: ``auth_url``, or ``www_authenticate_uri`` if
         ``auth_url`` is not set. Return None if neither is set."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)

@@ -3,9 +3,12 @@ responses."""
 
 import json
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
+from kronos_client.contract import operation as operations
 from kronos_client.contract import versions
 from kronos_client.contract.errors import Errors
 from kronos_nova.api import routes
@@ -38,7 +41,7 @@ def document() -> dict:
     # The fields of requests are listed in the path, the query and the body of each operation.
     for each in requests:
         components.pop(each.__name__)
-    paths = {}
+    paths: dict[str, dict[str, Any]] = {}
     for operation in routes.OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
@@ -55,7 +58,7 @@ def document() -> dict:
 
 def _operation(operation: Operation) -> dict:
     failures = ALWAYS | {status: REFUSALS[status] for status in operation.refusals}
-    found = {
+    found: dict[str, Any] = {
         'operationId': operation.name.replace(':', '_'), 'summary': operation.summary,
         'description': f'Policy: {operation.rule}, by default for {operation.audience}s.',
         'parameters': [*_in_path(operation), *_in_query(operation)],
@@ -70,13 +73,14 @@ def _operation(operation: Operation) -> dict:
     return found
 
 
-def _in_path(operation):
+def _in_path(operation: Operation) -> list[dict[str, Any]]:
     return [{'name': name, 'in': 'path', 'required': True, 'schema': {'type': 'string'}}
             for name in IN_PATH.findall(operation.path)]
 
 
-def _in_query(operation):
-    given, in_path = operation.query, ()
+def _in_query(operation: Operation) -> list[dict[str, Any]]:
+    given: type = operation.query
+    in_path: list[str] = []
     if operation.contract is not None and not operation.contract.has_body:
         given, in_path = operation.contract.request, operation.contract.path_fields
     fields, required = _fields(given, in_path)
@@ -84,7 +88,7 @@ def _in_query(operation):
             for name, field in fields.items()]
 
 
-def _body(contract):
+def _body(contract: operations.Operation) -> dict[str, Any]:
     """Return {'requestBody': description} for an operation of the contract. Return {} if all fields
     of the request are in the path."""
     fields, required = _fields(contract.request, contract.path_fields)
@@ -96,7 +100,8 @@ def _body(contract):
                             'content': {'application/json': {'schema': schema}}}}
 
 
-def _fields(given, in_path):
+def _fields(given: type[msgspec.Struct],
+            in_path: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
     """Return ({name: schema}, names of the required fields) for the fields of the struct ``given``.
     The fields named in ``in_path`` are left out."""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
@@ -105,7 +110,7 @@ def _fields(given, in_path):
     return fields, [name for name in struct.get('required', ()) if name in fields]
 
 
-def _success(operation):
+def _success(operation: Operation) -> dict[str, Any]:
     if operation.events is not None:
         return {'description': 'Server-sent events. The data of each is JSON: '
                 + ', '.join(f'{name}: {each.__name__}' for name, each in operation.events.items()),
@@ -117,9 +122,9 @@ def _success(operation):
     return _given(operation.gives.__name__, 'As asked.')
 
 
-def _given(name, why):
+def _given(name: str, why: str) -> dict[str, Any]:
     return {'description': why, 'content': _json(name)}
 
 
-def _json(name):
+def _json(name: str) -> dict[str, Any]:
     return {'application/json': {'schema': {'$ref': REF.format(name=name)}}}

@@ -5,8 +5,10 @@ import dataclasses
 import datetime
 from collections.abc import Callable
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from oslo_config import cfg
 
 from kronos_client.contract import operation as operations
 from kronos_client.contract.base import Request
@@ -41,7 +43,7 @@ class Services:
     snapshots : SnapshotFolder with recorded snapshots
     """
 
-    conf: object
+    conf: cfg.ConfigOpts
     database: Database
     utcnow: Callable[[], datetime.datetime]
     read_cloud: Callable[[], Snapshot]
@@ -90,8 +92,8 @@ class Call:
 
     services: Services
     path: Mapping[str, str]
-    query: object
-    body: object
+    query: Any
+    body: Any
     who: str
     expires_at: datetime.datetime
     identify: Callable[[], Identity]
@@ -133,7 +135,7 @@ class Operation:
     path: str
     name: str
     summary: str
-    run: Callable[[Call], object]
+    run: Callable[[Call], Any]
     gives: type | None = None
     audience: str = operations.READER
     query: type = NoQuery
@@ -152,7 +154,8 @@ class Operation:
 
 def serve(operation: operations.Operation) -> Operation:
     """Make an Operation of the API from its definition in :mod:`kronos_client.contract`."""
-    def run(call):
+    def run(call: Call) -> Any:
+        assert call.request is not None
         return dispatch.run(operation, call.services.context(call.who), call.request)
 
     return Operation(

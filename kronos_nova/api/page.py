@@ -33,7 +33,8 @@ class Protection:
     """A middleware that adds HTTP headers to responses. The headers make browsers restrict what
     pages and scripts may do."""
 
-    def process_response(self, _request, response, _resource, _succeeded):
+    def process_response(self, _request: falcon.Request, response: falcon.Response,
+                         _resource: object, _succeeded: bool) -> None:
         for name, value in FOR_ALL.items():
             response.set_header(name, value)
         for name, value in (('Content-Security-Policy', NOTHING), ('Cache-Control', 'no-store')):
@@ -52,7 +53,7 @@ class File:
         self._content = content
         self._etag = falcon.ETag(hashlib.sha256(content).hexdigest()[:32])
 
-    def on_get(self, request, response):
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         response.set_header('Content-Security-Policy', POLICY)
         response.set_header('Cross-Origin-Opener-Policy', 'same-origin')
         response.cache_control = ['no-cache']
@@ -63,7 +64,7 @@ class File:
         response.content_type, response.data = self._media_type, self._content
 
 
-def add_routes(application, has_passwords: bool):
+def add_routes(application: falcon.App, has_passwords: bool) -> None:
     """Add the routes of the page at ``/ui/``. Addresses in the page are relative, so a proxy may
     serve the page at another path.
 

@@ -7,6 +7,7 @@ the system.
 
 import os
 import re
+from collections.abc import Iterable
 
 from oslo_config import cfg
 from oslo_policy import policy
@@ -35,7 +36,7 @@ AUDIENCES = (
 )
 
 
-def list_rules():
+def list_rules() -> list[policy.RuleDefault]:
     """Return the rules of the API for oslopolicy-sample-generator."""
     return [*AUDIENCES, *(
         policy.DocumentedRuleDefault(
@@ -44,7 +45,7 @@ def list_rules():
         for operation in routes.OPERATIONS)]
 
 
-def enforcer(conf) -> policy.Enforcer:
+def enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
     """Make the enforcer of policies, with the rules of ``[kronos_api] policy_file`` if that option
     names a file.
 
@@ -78,7 +79,7 @@ def enforcer(conf) -> policy.Enforcer:
     return made
 
 
-def _refuse_missing(conf):
+def _refuse_missing(conf: cfg.ConfigOpts) -> None:
     found = conf.get_location('policy_file', GROUP)
     if found is not None and found.location != cfg.Locations.opt_default:
         raise exception.ConfigurationError(
@@ -86,7 +87,7 @@ def _refuse_missing(conf):
             remedy='Correct the path, or remove the option to use the default rules.')
 
 
-def _refuse_unclear(conf, name, rule):
+def _refuse_unclear(conf: cfg.ConfigOpts, name: str, rule: policy.RuleDefault) -> None:
     if rule.check_str is None:
         raise exception.ConfigurationError(
             what=_file(conf), problem=f'the rule "{boundary.shown(name)}" is empty',
@@ -98,7 +99,7 @@ def _refuse_unclear(conf, name, rule):
             f'{boundary.shown(rule.check_str)}', remedy=CORRECT_IT)
 
 
-def _refuse_unknown_names(conf, made):
+def _refuse_unknown_names(conf: cfg.ConfigOpts, made: policy.Enforcer) -> None:
     used = {each for rule in made.rules.values()
             for each in re.findall(r'rule:([^\s()]+)', str(rule))}
     unknown = sorted(made.file_rules.keys() - made.registered_rules.keys() - used)
@@ -111,10 +112,10 @@ def _refuse_unknown_names(conf, made):
             remedy='Correct or remove the rules; the documentation of the API has all names.')
 
 
-def _file(conf):
+def _file(conf: cfg.ConfigOpts) -> str:
     """Return the name and the value of the option ``policy_file``, as a text for errors."""
     return f'[kronos_api] policy_file {conf.kronos_api.policy_file}'
 
 
-def _quoted(names):
+def _quoted(names: Iterable[str]) -> str:
     return ', '.join(f'"{boundary.shown(name)}"' for name in sorted(map(str, names)))

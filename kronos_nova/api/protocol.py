@@ -2,8 +2,14 @@
 
 import re
 import urllib.parse
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
 import falcon
+
+#: A WSGI application.
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 SLASH = '\0'
 """Character that stands for a slash within a name while a path is split at the other slashes. Names
@@ -18,7 +24,7 @@ class Slashes:
     slash looks the same as a slash between names. So the middleware reads the path that the client
     sent, from ``REQUEST_URI`` or ``RAW_URI``."""
 
-    def process_request(self, request, _response):
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         if SLASH in request.path:
             raise falcon.HTTPBadRequest(description='The path of the request has characters '
                                                     'that no name may have.')
@@ -38,10 +44,10 @@ def with_slashes(text: str) -> str:
     return text.replace(SLASH, '/')
 
 
-def answering_head(application):
+def answering_head(application: Application) -> Application:
     """Return a WSGI application that also answers HEAD. The answer to HEAD is the answer of
     ``application`` to GET, without the content."""
-    def answer(environ, start_response):
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)
         content = application({**environ, 'REQUEST_METHOD': 'GET'}, start_response)

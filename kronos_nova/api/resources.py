@@ -3,11 +3,16 @@
 import contextlib
 import dataclasses
 import threading
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 
 import falcon
 import msgspec
+from oslo_context import context as oslo_context
 from oslo_log import log as logging
+from oslo_policy import policy
 
 from kronos_client.contract import versions
 from kronos_client.contract.base import Response
@@ -18,6 +23,7 @@ from kronos_nova.api import routes
 from kronos_nova.api.operation import Call
 from kronos_nova.api.operation import Identity
 from kronos_nova.api.operation import Operation
+from kronos_nova.api.operation import Services
 from kronos_nova.services import dispatch
 
 EVENT_STREAM = 'text/event-stream'
@@ -46,7 +52,7 @@ class Turns:
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
-    def limit(self, operation: Operation):
+    def limit(self, operation: Operation) -> Iterator[None]:
         """Count ``operation`` as running while the block runs. If the limit for such operations is
         reached, a quick operation waits, and a slow operation is refused with 503."""
         turn = self.slow if operation.is_slow else self.quick
@@ -64,7 +70,8 @@ class Turns:
 class Resource:
     """The resource of one path, with its operations."""
 
-    def __init__(self, operations: Iterable[Operation], services, enforcer, turns: Turns):
+    def __init__(self, operations: Iterable[Operation], services: Services,
+                 enforcer: policy.Enforcer, turns: Turns):
         self._services = services
         self._enforcer = enforcer
         self._turns = turns
@@ -72,8 +79,8 @@ class Resource:
             # falcon looks for methods of these names.
             setattr(self, f'on_{operation.method.lower()}', self._answering(operation))
 
-    def _answering(self, operation):
-        def answer(request, response, **path):
+    def _answering(self, operation: Operation) -> Callable[..., None]:
+        def answer(request: falcon.Request, response: falcon.Response, **path: str) -> None:
             context = request.context.keystone
             if not self._enforcer.authorize(operation.rule, {}, context):
                 raise falcon.HTTPForbidden(
@@ -81,13 +88,15 @@ class Resource:
                                 'operation for your roles.')
             given_by = who(context)
             path = {name: protocol.with_slashes(value) for name, value in path.items()}
-            query = body = asked = None
+            query: Any = None
+            body: Any = None
+            asked: Any = None
             if operation.contract is None:
                 query = msgspec.convert(request.params, operation.query, strict=False)
                 body = _body(request, operation.body)
-                for given in (path, msgspec.structs.asdict(query),
-                              msgspec.structs.asdict(body) if body is not None else {}):
-                    dispatch.check(given)
+                for part in (path, msgspec.structs.asdict(query),
+                             msgspec.structs.asdict(body) if body is not None else {}):
+                    dispatch.check(part)
             else:
                 body_kind = dict if operation.contract.has_body else None
                 asked = operation.contract.read(path, request.params,
@@ -116,14 +125,14 @@ class Resource:
         return answer
 
 
-def _stream(response, events):
+def _stream(response: falcon.Response, events: Iterable[bytes]) -> None:
     response.content_type, response.stream = EVENT_STREAM, events
     response.cache_control = ['no-store']
     # Without this header nginx buffers answers until they have a few KiB.
     response.set_header('X-Accel-Buffering', 'no')
 
 
-def _identity(request, enforcer):
+def _identity(request: falcon.Request, enforcer: policy.Enforcer) -> Identity:
     context = request.context.keystone
     token = request.env.get('keystone.token_info', {}).get('token', {})
     expires_at = token.get('expires_at')
@@ -134,7 +143,7 @@ def _identity(request, enforcer):
         may=[each.name for each in routes.OPERATIONS if enforcer.authorize(each.rule, {}, context)])
 
 
-def _body(request, kind):
+def _body(request: falcon.Request, kind: Any) -> Any:
     """Read the body of a request.
 
     :param kind: the type of the body; None if the request has no body
@@ -150,7 +159,7 @@ def _body(request, kind):
             what='The body of the request', problem='is nested too deep') from error
 
 
-def who(context) -> str:
+def who(context: oslo_context.RequestContext) -> str:
     """Return the name of the sender of a request. This name is recorded with changes."""
     name = context.user_name or context.user_id
     domain = context.user_domain_name or context.user_domain_id
@@ -181,7 +190,7 @@ class VersionsResource:
 
     is_public = True
 
-    def on_get(self, request, response):
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         response.append_header('Vary', 'Accept')
         if request.client_prefers(PREFERRED) == falcon.MEDIA_HTML:
             response.status, response.location = falcon.HTTP_303, f'{request.root_path}/ui/'
@@ -199,7 +208,7 @@ class ToPage:
 
     is_public = True
 
-    def on_get(self, request, response):
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         response.status, response.location = falcon.HTTP_303, f'{request.root_path}/ui/'
 
 
@@ -211,7 +220,7 @@ class Document:
     def __init__(self, text: str):
         self._text = text
 
-    def on_get(self, _request, response):
+    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.content_type, response.text = falcon.MEDIA_JSON, self._text
 
 
@@ -221,5 +230,5 @@ class Healthcheck:
 
     is_public = True
 
-    def on_get(self, _request, response):
+    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.content_type, response.text = falcon.MEDIA_TEXT, 'OK'

@@ -1,6 +1,7 @@
 """Operations on snapshots: list snapshots, download a snapshot, and plan for a snapshot with other
 policies."""
 
+from typing import IO
 from typing import Annotated
 
 import msgspec
@@ -106,7 +107,7 @@ def list_snapshots(call: Call) -> Snapshots:
     return Snapshots(snapshots=[Snapshot.made_from(each) for each in found])
 
 
-def download(call: Call):
+def download(call: Call) -> IO[bytes]:
     return call.services.snapshots.packed(call.path['snapshot'])
 
 
