@@ -49,6 +49,10 @@ STATUSES = (
 """Pairs (kind of error, HTTP status). An error gets the status of the first kind that matches. An
 error that no kind matches is a fault of Kronos, and gets the status 500."""
 
+LONGEST_ERROR = 1000
+"""Maximum number of characters of an outage's error in the log. A longer error is cut. Raised, one
+error can fill a screen; lowered, the cause may be cut off. Not measured."""
+
 UNANSWERED = {500: 'Something went wrong; the log of kronos-api says what.',
               503: 'Something that Kronos needs does not answer; the log of kronos-api says what.'}
 
@@ -60,12 +64,16 @@ def status_of(error: Exception) -> int:
 def translate(request: falcon.Request, _response: falcon.Response, error: Exception,
               _params: Mapping[str, str]) -> None:
     """Translate any error of an operation into an HTTP error."""
-    status = status_of(error)
-    if status >= 500:
-        # Errors of databases and of Nova may contain addresses and statements.
+    status, asked = status_of(error), {
+        'method': request.method, 'path': boundary.shown(protocol.with_slashes(request.path))}
+    # Errors of databases and of Nova may contain addresses and statements.
+    if status == 500:
         LOG.exception('The request %(method)s %(path)s failed because of an error of kronos-api',
-                      {'method': request.method,
-                       'path': boundary.shown(protocol.with_slashes(request.path))})
+                      asked)
+    elif status > 500:
+        LOG.error('The request %(method)s %(path)s failed, because something that Kronos needs '
+                  'does not answer: %(error)s',
+                  {**asked, 'error': boundary.shown(str(error), LONGEST_ERROR)})
     raise falcon.HTTPError(
         falcon.code_to_http_status(status), code=getattr(error, 'code', None),
         description=UNANSWERED.get(status) or str(error)) from error

@@ -3,6 +3,7 @@
 import logging
 import time
 
+import fixtures
 import requests
 from oslo_context import context as oslo_context
 from oslo_db import exception as db_exc
@@ -146,9 +147,13 @@ class FormTest(base.ApiTestCase):
         def fail(_self):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
+        logged = self.useFixture(fixtures.FakeLogger())
         self.patch(switches.SwitchBoard, 'read', fail)
         error = self.refuse('/v1/automation', 503)
         self.assertNotIn('secret', str(error))
+        self.assertIn('/v1/automation failed, because something that Kronos needs does not answer: '
+                      'mysql://secret@controller refused', logged.output.replace('\n', ' '))
+        self.assertNotIn('Traceback', logged.output)
 
     def test_a_fault_of_ours_is_reported_without_what_it_was(self):
         def fail(_self):
