@@ -44,6 +44,11 @@ OF_EVERY_REQUEST = 401, 403, 406, 407
 """HTTP statuses with which placement or a proxy refuses every request: the credentials are refused
 (401, 403, 407), or placement was replaced by a release without the microversion (406). Fixed by
 HTTP and placement."""
+TOO_LONG = 413, 414, 431
+"""HTTP statuses with which a proxy refuses a request because of its length. Shorter requests reach
+placement. Fixed by HTTP."""
+CHANGED = 204
+"""HTTP status with which placement answers after it has changed allocations. Fixed by placement."""
 
 UNANSWERED = (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError,
               ks_exceptions.DiscoveryFailure)
@@ -139,15 +144,21 @@ class PlacementClient:
         consumers have changed.
 
         :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
-        :raises PlacementUnavailable: it is unknown whether the allocations were changed
+        :raises PlacementUnavailable, AnswerNotUnderstood: it is unknown whether the allocations
+            were changed
         """
         response = self._request('POST', '/allocations',
                                  json=allocations.to_body(self.has_consumer_types))
-        if response.status_code == 400:
+        is_of_placement = bool(_error(response))
+        if response.status_code == 400 and is_of_placement:
             raise self._invalid(allocations, _detail(response))
-        if response.status_code == 409:
+        if response.status_code == 409 and is_of_placement:
             raise self._conflict(allocations, response)
-        _raise_for_refusal(response)
+        _raise_for_refusal(response, 'POST /allocations: ')
+        if response.status_code != CHANGED:
+            raise errors.AnswerNotUnderstood(
+                problem=f'POST /allocations: HTTP {response.status_code}, with which placement '
+                        'does not answer')
 
     def replace(self, uuids: Collection[str], change: Change) -> AllocationSet | None:
         """Read consumers, and post the allocations that ``change`` returns for them. After a
@@ -344,11 +355,12 @@ def _raise_for_refusal(response: Any, request: str = '') -> None:
 
 
 def _refusal_of(response: Any) -> type[errors.PlacementRefused]:
-    """Return the class of the error for a response with a status from 400 to 499. A 404 that is not
-    in the form of placement's errors comes from another program: the endpoint in the catalogue is
-    wrong, and the requested object may exist."""
-    if response.status_code in OF_EVERY_REQUEST:
+    """Return the class of the error for a response with a status from 400 to 499. A response that
+    is not in the form of placement's errors comes from another program: the endpoint in the
+    catalogue is wrong, or a proxy answers in place of placement. A status 404 then does not mean
+    that the requested object does not exist."""
+    if response.status_code in TOO_LONG:
+        return errors.PlacementRefused
+    if response.status_code in OF_EVERY_REQUEST or not _error(response):
         return errors.AccessRefused
-    if response.status_code == NOT_FOUND:
-        return errors.NotFound if _error(response) else errors.AccessRefused
-    return errors.PlacementRefused
+    return errors.NotFound if response.status_code == NOT_FOUND else errors.PlacementRefused

@@ -5,8 +5,8 @@
     │                            whether a write has taken effect
     ├── PlacementTooOld          placement does not offer a microversion that is needed
     ├── PlacementRefused         placement refuses the request
-    │   ├── AccessRefused        every request is refused: credentials, policy, microversion, or an
-    │   │                        endpoint in the catalogue where another program answers
+    │   ├── AccessRefused        every request is refused: credentials, policy, microversion, or
+    │   │                        another program answers at the endpoint in the catalogue
     │   └── NotFound             404: the requested object does not exist, or no longer exists
     ├── AnswerNotUnderstood      a response is not the JSON of the API: often a proxy's own page
     ├── InvalidAllocations       400

@@ -10,6 +10,7 @@ from kronos_nova import exception
 from kronos_nova.inventory import providers
 from kronos_nova.placement import client
 from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import AllocationSet
 
 
 class Failing:
@@ -71,6 +72,26 @@ class KeystoneTest(testtools.TestCase):
         self.assertRaises(errors.AccessRefused, self.found.name, 'root')
         self.found._version = None
         self.assertRaises(errors.AccessRefused, self.found.negotiate)
+
+    @ddt.data(400, 405, 409, 418)
+    def test_a_page_of_another_program_concerns_every_request(self, status):
+        self.answer(status, b'<h1>no</h1>')
+        self.assertRaises(errors.AccessRefused, self.found.name, 'root')
+        self.assertRaises(errors.AccessRefused, self.found.post, AllocationSet(()))
+
+    @ddt.data(413, 414, 431)
+    def test_a_request_that_is_too_long_for_a_proxy_is_refused_alone(self, status):
+        self.answer(status, b'<h1>no</h1>')
+        self.assertRaises(errors.PlacementRefused, self.found.name, 'root')
+        error = self.assertRaises(errors.PlacementRefused, self.found.post, AllocationSet(()))
+        self.assertNotIsInstance(error, errors.OF_EVERY_REQUEST)
+
+    @ddt.data((200, b''), (200, b'<h1>welcome</h1>'), (302, b''))
+    @ddt.unpack
+    def test_allocations_are_changed_by_the_status_of_placement_alone(self, status, content):
+        """A proxy answers in place of placement, which does not get the request."""
+        self.answer(status, content)
+        self.assertRaises(errors.AnswerNotUnderstood, self.found.post, AllocationSet(()))
 
     @ddt.data(408, 429)
     def test_a_proxy_that_is_too_busy_is_an_outage(self, status):
