@@ -37,6 +37,9 @@ CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 NOT_FOUND = 404
+OBJECT = re.compile('/resource_(providers|classes)/')
+"""Paths (no unit) of the objects of which placement answers that they do not exist. A consumer
+without allocations exists. Fixed by placement."""
 UNAVAILABLE = 408, 429
 """HTTP statuses below 500 with which a proxy answers while it or placement is too busy. Fixed by
 HTTP."""
@@ -118,7 +121,7 @@ class PlacementClient:
         :raises PlacementTooOld: placement does not offer 1.36
         """
         response = self._request('GET', '/', has_version=False)
-        _raise_for_refusal(response, 'GET /: ')
+        _raise_for_refusal(response, 'GET', '/')
         root = _json(response)['versions'][0]
         major, minor = map(int, root['max_version'].split('.'))
         offered = major, minor
@@ -154,7 +157,7 @@ class PlacementClient:
             raise self._invalid(allocations, _detail(response))
         if response.status_code == 409 and is_of_placement:
             raise self._conflict(allocations, response)
-        _raise_for_refusal(response, 'POST /allocations: ')
+        _raise_for_refusal(response, 'POST', '/allocations')
         if response.status_code != CHANGED:
             raise errors.AnswerNotUnderstood(
                 problem=f'POST /allocations: HTTP {response.status_code}, with which placement '
@@ -277,7 +280,7 @@ class PlacementClient:
 
     def _get(self, path: str) -> dict:
         response = self._request('GET', path)
-        _raise_for_refusal(response, f'GET {path}: ')
+        _raise_for_refusal(response, 'GET', path)
         return _json(response)
 
     def _request(self, method: str, path: str, has_version: bool = True, **kwargs: Any) -> Any:
@@ -319,7 +322,7 @@ class PlacementClient:
 
     def _exists(self, path: str) -> bool:
         with contextlib.suppress(errors.NotFound):
-            _raise_for_refusal(self._request('GET', path), f'GET {path}: ')
+            _raise_for_refusal(self._request('GET', path), 'GET', path)
             return True
         return False
 
@@ -348,19 +351,24 @@ def _detail(response: Any) -> str:
     return boundary.shown(re.sub(r'\s+', ' ', detail).strip(), MOST_DETAIL)
 
 
-def _raise_for_refusal(response: Any, request: str = '') -> None:
+def _raise_for_refusal(response: Any, method: str, path: str) -> None:
     if response.status_code >= 400:
-        raise _refusal_of(response)(
-            problem=f'{request}HTTP {response.status_code}: {_detail(response)}')
+        raise _refusal_of(response, path)(
+            problem=f'{method} {path}: HTTP {response.status_code}: {_detail(response)}')
 
 
-def _refusal_of(response: Any) -> type[errors.PlacementRefused]:
-    """Return the class of the error for a response with a status from 400 to 499. A response that
-    is not in the form of placement's errors comes from another program: the endpoint in the
-    catalogue is wrong, or a proxy answers in place of placement. A status 404 then does not mean
-    that the requested object does not exist."""
+def _refusal_of(response: Any, path: str) -> type[errors.PlacementRefused]:
+    """Return the class of the error for a response with a status from 400 to 499.
+
+    A response that is not in the form of placement's errors comes from another program: the
+    endpoint in the catalogue is wrong, or a proxy answers in place of placement. If placement does
+    not find a path that names no object, the path of the endpoint is wrong. In both cases, a status
+    404 does not mean that a requested object does not exist.
+    """
     if response.status_code in TOO_LONG:
         return errors.PlacementRefused
     if response.status_code in OF_EVERY_REQUEST or not _error(response):
         return errors.AccessRefused
-    return errors.NotFound if response.status_code == NOT_FOUND else errors.PlacementRefused
+    if response.status_code == NOT_FOUND:
+        return errors.NotFound if OBJECT.match(path) else errors.AccessRefused
+    return errors.PlacementRefused

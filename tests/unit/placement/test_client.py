@@ -62,7 +62,7 @@ class KeystoneTest(testtools.TestCase):
     @ddt.unpack
     def test_a_refusal_of_every_request_is_told_from_that_of_one(self, status, kind):
         self.answer(status, b'{"errors": [{"detail": "no"}]}')
-        error = self.assertRaises(errors.PlacementRefused, self.found.consumer, 'vm')
+        error = self.assertRaises(errors.PlacementRefused, self.found.name, 'root')
         self.assertIs(kind, type(error))
 
     @ddt.data(b'<h1>Not Found</h1>', b'{"message": "no such page"}')
@@ -78,6 +78,20 @@ class KeystoneTest(testtools.TestCase):
         self.answer(status, b'<h1>no</h1>')
         self.assertRaises(errors.AccessRefused, self.found.name, 'root')
         self.assertRaises(errors.AccessRefused, self.found.post, AllocationSet(()))
+
+    @ddt.data(('consumer', 'vm'), ('tree', 'root'), ('providers',), ('roots_in', ['aggregate']),
+              ('resource_classes',), ('sharing',), ('candidates', ''), ('negotiate',),
+              ('in_tree_and_aggregates', 'root', ['aggregate']), ('post', AllocationSet(())))
+    def test_a_404_where_placement_has_no_object_concerns_every_request(self, call):
+        """The endpoint in the catalogue has a wrong path, and placement itself answers there."""
+        self.answer(404, b'{"errors": [{"detail": "The resource could not be found."}]}')
+        name, *arguments = call
+        self.assertRaises(errors.AccessRefused, getattr(self.found, name), *arguments)
+
+    @ddt.data('inventories', 'traits', 'name', 'held_on', 'aggregates')
+    def test_a_404_of_one_provider_means_that_it_was_deleted(self, name):
+        self.answer(404, b'{"errors": [{"detail": "No resource provider with uuid root found"}]}')
+        self.assertRaises(errors.NotFound, getattr(self.found, name), 'root')
 
     @ddt.data(413, 414, 431)
     def test_a_request_that_is_too_long_for_a_proxy_is_refused_alone(self, status):
