@@ -37,7 +37,7 @@ class Guard:
         """
         try:
             result = work()
-        except db_exc.DBError as e:
+        except (db_exc.DBError, *db_engine.NO_ANSWER) as e:
             self._miss_database(part, e)
         except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
             self._say(part, str(e))
@@ -47,7 +47,7 @@ class Guard:
             return result
         return None
 
-    def _miss_database(self, part: str, error: db_exc.DBError) -> None:
+    def _miss_database(self, part: str, error: Exception) -> None:
         if not self._without_database:
             LOG.error('Kronos waits, because a database does not answer: %s',
                       db_engine.first_line(error))

@@ -1,6 +1,7 @@
 """Log messages of parts that cannot work for a while."""
 
 import fixtures
+import sqlalchemy.exc
 import testtools
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -40,6 +41,12 @@ class GuardTest(testtools.TestCase):
             self.run_parts('executor', 'planner', 'reconciler')
         self.assertEqual([line, 'Kronos continues, because the database answers again.'],
                          self.lines())
+
+    def test_errors_that_oslo_db_does_not_convert_are_an_outage_of_the_database(self):
+        self.problem = sqlalchemy.exc.TimeoutError('QueuePool limit of size 5 reached')
+        self.run_parts('executor', 'planner', 'executor')
+        self.assertEqual(['Kronos waits, because a database does not answer: QueuePool limit of '
+                          'size 5 reached'], self.lines())
 
     def test_the_next_outage_is_reported_too(self):
         for problem in (db_exc.DBConnectionError('gone'), None) * 2:
