@@ -331,25 +331,27 @@ class Kronos:
 
     def execute(self):
         """Run the executor, the dispatcher and the drains, at most once per ``poll_interval``."""
-        now = timeutils.now()
-        if now >= self._next_execution and self._is_wanted():
-            self._next_execution = now + self.conf.kronos_executor.poll_interval
+        if timeutils.now() >= self._next_execution and self._may_run():
             self._guard.run('executor', self._execute)
             if self._execution is not None:
                 self._guard.run('dispatcher', self._dispatch.tick)
                 self._guard.run('drain service', self._drains.tick)
 
     def plan(self):
-        if self._is_wanted():
+        if self._may_run():
             self._guard.run('planner', self._plan)
 
     def reconcile(self):
-        if self.conf.kronos.atomic_moves != 'off' and self.conf.api_database.connection:
-            self._guard.run('reconciler', self._reconcile)
+        self._guard.run('reconciler', self._reconcile)
 
     def prune(self):
-        if self._is_wanted():
+        if self._may_run():
             self._guard.run('retention', self._prune)
+
+    def _may_run(self):
+        """Return the result of :meth:`_is_wanted`; None if an option that it reads is invalid. Nova
+        reads its configuration again on SIGHUP, and does not check the values."""
+        return self._guard.run('conductor', self._is_wanted)
 
     def _is_wanted(self):
         """Return whether this conductor runs Kronos. Three conditions have to be met:
@@ -367,6 +369,7 @@ class Kronos:
                     and group.run_in == 'conductor' and not self._is_stopping)
 
     def _execute(self):
+        self._next_execution = timeutils.now() + self.conf.kronos_executor.poll_interval
         if self._execution is None:
             self._start_services()
         self._execution.tick()
@@ -404,6 +407,8 @@ class Kronos:
             self._guard.run('dispatcher', self._dispatch.stop)
 
     def _reconcile(self):
+        if self.conf.kronos.atomic_moves == 'off' or not self.conf.api_database.connection:
+            return
         if self._reconciling is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._reconciling = reconciling.Reconciling(

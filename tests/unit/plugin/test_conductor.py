@@ -3,6 +3,7 @@
 import datetime
 from unittest import mock
 
+import fixtures as testtools_fixtures
 import nova.conf
 import testtools
 from oslo_config import fixture as config_fixture
@@ -24,7 +25,7 @@ class ConductorTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         kronos_conf.register_opts(nova.conf.CONF)
-        conf = self.useFixture(config_fixture.Config(nova.conf.CONF))
+        self.conf = conf = self.useFixture(config_fixture.Config(nova.conf.CONF))
         conf.set_default('connection', 'sqlite://', group='api_database')
         self.useFixture(conffixture.ConfFixture(nova.conf.CONF)).transport_url = 'fake:/'
         conf.config(group='kronos', aggregates=['gpu', 'hpc'], automation='auto',
@@ -47,6 +48,26 @@ class ConductorTest(testtools.TestCase):
             requested_at=now)])
         self.kronos.execute()
         self.assertEqual('disabled', self.hosts.services['a'].status)
+
+    def test_an_invalid_option_is_reported_once(self):
+        """Nova reads its configuration again on SIGHUP, and does not check the values."""
+        logger = self.useFixture(testtools_fixtures.FakeLogger())
+        self.conf.conf.clear_override('automation', 'kronos')
+        for group, option in (('kronos', 'automation'), ('kronos', 'atomic_moves'),
+                              ('kronos_executor', 'poll_interval')):
+            self.conf.load_raw_values(group=group, **{option: 'wrong'})
+        for _ in range(3):
+            self.kronos.execute()
+            self.kronos.plan()
+            self.kronos.reconcile()
+            self.kronos.prune()
+        [conductor_line, reconciler_line] = logger.output.splitlines()
+        self.assertIn('The conductor of Kronos waits until this is corrected: Value for option '
+                      'automation', conductor_line)
+        self.assertIn('Value for option atomic_moves', reconciler_line)
+        self.conf.config(group='kronos', automation='auto')
+        self.kronos.execute()
+        self.assertIn('Value for option poll_interval', logger.output)
 
     def test_the_dispatcher_is_stopped_although_the_moves_cannot_be_left_to_others(self):
         self.kronos.execute()
