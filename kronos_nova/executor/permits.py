@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from oslo_config import cfg
+
 from kronos_nova import exception
 from kronos_nova.db import drains
 from kronos_nova.db import holds
@@ -49,7 +51,7 @@ class Permits:
 
         :returns: (uuids of the plans of the first sort, {uuid of a plan of the second sort:
             reason}); the result does not have the plans of the third sort
-        :raises ConfigurationError: nova.conf has an invalid level or window
+        :raises ConfigurationError, cfg.Error: nova.conf has an invalid level or window
         """
         with self._database.reader() as session:
             found, ordered = switches.read(session), _ordered(session)
@@ -73,7 +75,7 @@ class Permits:
         try:
             return (self._refusal(found, ordered, plan) or self._hold(found, plan, now) or
                     _opened(ordered.draining, plan, emptied))
-        except exception.ConfigurationError as error:
+        except (exception.ConfigurationError, cfg.Error) as error:  # oslo.config checks values late
             return str(error)
 
     def _refusal(self, found: Switches, ordered: '_Ordered', plan: RunningPlan) -> str | None:

@@ -3,6 +3,7 @@
 import datetime
 
 import testtools
+from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
@@ -110,6 +111,16 @@ class HeldMovesTest(SwitchTestCase):
     def test_no_move_begins_once_its_aggregate_is_only_observed(self):
         self.board.set(self.switch('observe', 'gpu'))
         self.assertRaises(exception.MoveHeld, self.begin)
+
+    def test_no_move_begins_and_none_fails_while_an_option_is_invalid(self):
+        """A service read its configuration again, and oslo.config refuses the value."""
+        def invalid():
+            raise cfg.ConfigFileValueError('Value for option automation is not valid')
+
+        self.permits = permits.Permits(self.database, invalid, lambda _aggregate, _now: True)
+        held = self.assertRaises(exception.MoveHeld, self.begin)
+        self.assertEqual('Value for option automation is not valid', str(held))
+        self.assertEqual([moves.CHECKING, moves.PLANNED], self.states())
 
     def test_an_approved_plan_goes_on_when_the_level_is_lowered_to_approve(self):
         self.board.set(self.switch('approve', 'gpu'))
