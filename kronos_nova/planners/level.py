@@ -95,16 +95,21 @@ that copies little memory. If this first solution needs two plans or more, but a
 a solution that needs one plan less is searched. Raised, more memory is copied to need, for example,
 four plans instead of five; lowered, target ranges are more often reached one plan later than
 possible. Not measured."""
-PART = SearchBudget(pairs=(400,), nodes=50, gap=0.001)
+PART = SearchBudget(pairs=(400,), nodes=10, gap=0.03)
 """Limits of the integer program that replaces moves between a few hosts of a large cluster by fewer
 or cheaper moves. Chosen by ``bench installed``, with a cluster of 32 hosts in which 53 moves become
 48 after 12 programs. With 300 pairs, 56 programs are needed; with 650 pairs, 14 programs that take
 nine times as long."""
-PARTS = 24
-"""Number of integer programs (:data:`PART`) that replace moves of one solution. A solution is a set
-of moves that brings the scores of all hosts into their target ranges. Raised, plans with such
-programs take longer; lowered, they have more moves, and target ranges are more often reached one
-plan later than possible. Chosen together with :data:`PART`."""
+PARTS = 16
+"""Maximum number of integer programs (:data:`PART`) that replace moves of one solution. A solution
+is a set of moves that brings the scores of all hosts into their target ranges. Each program takes
+0.1 to 1 s of processor time. Raised, plans with such programs take longer; lowered, target ranges
+are more often reached one plan later than possible. Chosen together with :data:`PART`."""
+CHEAP = 1.07
+"""Memory to copy, as a multiple of that of the cheapest solution, at which no further integer
+programs (:data:`PART`) are solved for a solution with few enough moves. A solution is a set of
+moves that brings the scores of all hosts into their target ranges. Raised, more memory is copied;
+lowered, plans with such programs take longer. Chosen a little below :data:`PREMIUM`."""
 NEARLY = 1.1
 """Largest number of moves of a solution, as a multiple of the permitted moves, with which integer
 programs (:data:`PART`) are tried. A solution is a set of moves that brings the scores of all hosts
@@ -485,7 +490,7 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
             fewest = sorted([*fewest, other], key=lambda each: each.count)[:1]
     for other in fewest:
         if other.count <= NEARLY * few.budget and other.is_solvable:
-            other.solve_parts(limits)
+            other.solve_parts(CHEAP * best.gib(), limits)
             yield other
 
 
@@ -702,18 +707,27 @@ class Leveling(Search):
         policy leaves hosts out of its imbalance."""
         return self.space.model.prices.are_free and self.space.problem.left_out is None
 
-    def solve_parts(self, limits: Limits) -> None:
+    def solve_parts(self, most: float, limits: Limits) -> None:
         """Replace some moves by fewer or cheaper moves. Each of at most :data:`PARTS` integer
         programs chooses the best places on a few hosts for the instances that are now on these
-        hosts."""
+        hosts. Stop once the solution has no more moves than it should have and copies at most
+        ``most`` GiB. No program is solved for hosts that a program has not improved since the last
+        change."""
+        at_best: list[set[int]] = []
         for _ in range(PARTS):
-            if limits.is_over:
+            if (self.count <= self.purpose.fewer and self.gib() <= most) or limits.is_over:
                 break
+            hosts = self._drawn_hosts()
+            if any(each.issuperset(hosts.tolist()) for each in at_best):
+                continue
             before, total = self._all(), self.purpose.total(self)
-            for vm, host in self._best_places(self._drawn_hosts(), limits):
+            for vm, host in self._best_places(hosts, limits):
                 self.move(vm, host)
-            if self.purpose.total(self) > total - TOLERANCE:
+            if self.purpose.total(self) < total - TOLERANCE:
+                at_best = []
+            else:
                 self._restore(before)
+                at_best.append(set(hosts.tolist()))
         self.trim()
 
     def _drawn_hosts(self) -> np.ndarray:

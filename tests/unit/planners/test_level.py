@@ -261,21 +261,51 @@ class LevelTest(testtools.TestCase):
             self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
                               for host in range(len(leveling.excess))], leveling.residents)
 
+    def leveled(self, problem, fewer):
+        """A solution that is to have so many moves less than the search has found."""
+        state = State(trial.model_of(problem))
+        leveling = Leveling(SearchSpace(state, 200, hosts_that_matter(state, 200)), band_of(state))
+        leveling.charge(.5)
+        leveling.build(200, ANYWHERE)
+        leveling.shorten((.5, .1), ANYWHERE)
+        leveling.purpose.fewer = leveling.count - fewer
+        return leveling
+
     def test_integer_programs_for_a_few_hosts_each_need_fewer_moves(self):
         for seed in (0, 2, 3):
-            problem = inputs.random_cluster(seed, 16, 160, fill=.6)
-            state = State(trial.model_of(problem))
-            space = SearchSpace(state, 200, hosts_that_matter(state, 200))
-            leveling = Leveling(space, band_of(state))
-            leveling.charge(.5)
-            leveling.build(200, ANYWHERE)
-            leveling.shorten((.5, .1), ANYWHERE)
-            count = leveling.count
-            leveling.purpose.fewer = count - 2
-            leveling.solve_parts(ANYWHERE)
-            self.assertLessEqual(leveling.count, count - 2)
-            self.assertTrue(state.after([(int(space.vms[vm]), int(space.hosts[host])) for
-                                         vm, host in leveling.sequence()]).is_balanced)
+            leveling = self.leveled(inputs.random_cluster(seed, 16, 160, fill=.6), fewer=2)
+            space = leveling.space
+            leveling.solve_parts(np.inf, ANYWHERE)
+            self.assertLessEqual(leveling.count, leveling.purpose.fewer)
+            self.assertTrue(space.state.after([(int(space.vms[vm]), int(space.hosts[host])) for
+                                               vm, host in leveling.sequence()]).is_balanced)
+
+    def test_integer_programs_end_once_there_are_few_enough_moves(self):
+        leveling = self.leveled(inputs.random_cluster(0, 16, 160, fill=.6), fewer=2)
+        best = leveling._best_places
+
+        def spy(hosts, limits):
+            self.assertGreater(leveling.count, leveling.purpose.fewer)
+            return best(hosts, limits)
+
+        leveling._best_places = spy
+        leveling.solve_parts(np.inf, ANYWHERE)
+        self.assertLessEqual(leveling.count, leveling.purpose.fewer)
+
+    def test_no_integer_program_is_solved_again_for_hosts_that_are_at_their_best(self):
+        leveling = self.leveled(inputs.random_cluster(1, 4, 32, fill=.6), fewer=100)
+        solved, best = [], leveling._best_places
+
+        def spy(hosts, limits):
+            solved.append((leveling.place.tobytes(), set(hosts.tolist())))
+            return best(hosts, limits)
+
+        leveling._best_places = spy
+        leveling.solve_parts(np.inf, ANYWHERE)
+        self.assertGreater(len(solved), 0)
+        for number, (place, hosts) in enumerate(solved):
+            self.assertFalse([each for each in solved[:number]
+                              if each[0] == place and hosts <= each[1]])
 
     def test_after_the_deadline_only_the_first_steps_are_made(self):
         self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.ruin_recreate.SURE', 3))
