@@ -4,10 +4,13 @@ an instance.
 Each store has a driver, which is an entry point of ``kronos_nova.claim_stores``.
 """
 
+from collections.abc import Sequence
+from typing import Any
 from typing import Protocol
 
 from stevedore import driver
 
+from kronos_nova.claims.node_claims import Key
 from kronos_nova.objects.claim import Claim
 
 NAMESPACE = 'kronos_nova.claim_stores'
@@ -35,7 +38,7 @@ class ClaimStore(Protocol):
     def load(self) -> list[Claim]:
         """Return all claims of this host, in the order of their ids."""
 
-    def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
+    def write(self, put: Sequence[Claim], drop: Sequence[Key]) -> dict[Key, int]:
         """Insert or overwrite the claims ``put``, and remove the claims whose keys are in ``drop``.
         Both are done in one transaction. A key is (node, uuid of the instance, ``resize_target``).
         A key in ``drop`` that has no claim is no error.
@@ -47,11 +50,12 @@ class ClaimStore(Protocol):
         """Close the store. It may be opened again."""
 
 
-def load_store(name, conf, host, call=None):
+def load_store(name: str, conf: Any, host: str, call: Any = None) -> ClaimStore:
     """Return the claim store whose driver is called ``name``.
 
     :param name: value of the option ``[kronos_claims] store``
     :param call: function that calls the conductor, or None; see :class:`ClaimStore`
     """
-    return driver.DriverManager(NAMESPACE, name, invoke_on_load=True, invoke_kwds={
+    store: Any = driver.DriverManager(NAMESPACE, name, invoke_on_load=True, invoke_kwds={
         'conf': conf, 'host': host, 'call': call}).driver
+    return store

@@ -1,6 +1,11 @@
 """The claim store ``central``, which keeps claims in the control database. nova-compute cannot
 reach this database, so nova-conductor reads and writes the claims."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeVar
+
 from oslo_log import log as logging
 
 from kronos_nova import boundary
@@ -8,17 +13,22 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import message
 from kronos_nova.claims import table
+from kronos_nova.claims.node_claims import Key
 from kronos_nova.db import claim_models
 from kronos_nova.db import migrate
+from kronos_nova.db.engine import Database
+from kronos_nova.objects.claim import Claim
 
 LOG = logging.getLogger(__name__)
+
+R = TypeVar('R')
 
 
 class CentralStore:
     """The part of the claim store ``central`` that runs in nova-compute. Its methods call
     nova-conductor."""
 
-    def __init__(self, conf, host, call):
+    def __init__(self, conf: object, host: str, call: Callable[..., Any] | None):
         if call is None:
             raise exception.ConfigurationError(
                 what='[kronos_claims] store', problem='is "central". Only nova-compute can use '
@@ -27,11 +37,11 @@ class CentralStore:
         self.host = host
         self._call = call
 
-    def open(self):
+    def open(self) -> bool:
         """Return True. Nothing has to be opened, because the conductor has the database open."""
         return True
 
-    def load(self):
+    def load(self) -> list[Claim]:
         """Return the claims of this host. Rows that are not valid claims are left out and
         logged."""
         found, now = [], clock.utcnow()
@@ -43,12 +53,12 @@ class CentralStore:
                             'and is ignored: %s', boundary.shown(error))
         return found
 
-    def write(self, put, drop):
+    def write(self, put: Sequence[Claim], drop: Sequence[Key]) -> dict[Key, int]:
         ids = self._call('write', host=self.host, put=[table.to_row(claim) for claim in put],
                          drop=[list(key) for key in drop])
         return {claim.key: number for claim, number in zip(put, ids, strict=True)}
 
-    def close(self):
+    def close(self) -> None:
         """Do nothing. The conductor keeps the database open."""
 
 
@@ -60,12 +70,12 @@ class CentralTable:
     :raises DatabaseVersionError: the database is not at the revision of this code
     """
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         migrate.check(database.engine, migrate.CONTROL)
         self._database = database
         self._table = table.ClaimTable(claim_models.CentralClaim)
 
-    def load(self, host):
+    def load(self, host: str) -> list[dict[str, Any]]:
         """Return the claims of a host as dicts.
 
         :raises ClaimError: ``host`` is not a valid host name
@@ -74,7 +84,7 @@ class CentralTable:
         with self._database.reader() as session:
             return self._table.load_messages(session.connection(), host)
 
-    def write(self, host, put, drop):
+    def write(self, host: str, put: object, drop: object) -> list[int]:
         """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``. All
         claims ``put`` have to be claims of ``host``. A key in ``drop`` removes only a claim of
         ``host``.
@@ -95,7 +105,7 @@ class CentralTable:
         return [ids[claim.key] for claim in claims]
 
 
-def _checked(check, *args):
+def _checked(check: Callable[..., R], *args: Any) -> R:
     try:
         return check(*args)
     except (boundary.OutOfBounds, ValueError) as error:

@@ -8,6 +8,9 @@ without a checksum is accepted, because another program may have written it.
 
 import hashlib
 import json
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,28 +29,28 @@ _INSERT = table.insert().prefix_with('OR REPLACE')
 _PRUNE = sa.text('DELETE FROM claim_digests WHERE id NOT IN (SELECT id FROM claims)')
 
 
-def digest(row):
+def digest(row: Mapping[str, Any]) -> str:
     """Return the checksum of a row, a mapping of column to value."""
     values = json.dumps([row.get(name) for name in _COLUMNS], default=repr)
     return hashlib.blake2b(values.encode(), digest_size=16).hexdigest()
 
 
-def create(connection):
+def create(connection: sa.Connection) -> None:
     """Create the table of checksums if the file does not have it."""
     table.create(connection, checkfirst=True)
 
 
-def load(connection):
+def load(connection: sa.Connection) -> dict[int, str]:
     """Return ``{id of a claim: its checksum}``."""
     return dict(connection.execute(_SELECT).tuples().all())
 
 
-def write(connection, rows):
+def write(connection: sa.Connection, rows: Collection[Mapping[str, Any]]) -> None:
     """Record the checksums of ``rows``."""
     if rows:
         connection.execute(_INSERT, [{'id': row['id'], 'digest': digest(row)} for row in rows])
 
 
-def prune(connection):
+def prune(connection: sa.Connection) -> None:
     """Remove the checksums of claims that were removed."""
     connection.execute(_PRUNE)

@@ -6,7 +6,10 @@ is logged once. The store is then not used until the next audit of Nova, which u
 
 import collections
 import dataclasses
+import datetime
 import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
 
 import prometheus_client
 from oslo_log import log as logging
@@ -14,6 +17,10 @@ from oslo_log import log as logging
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import node_claims
+from kronos_nova.claims.base import ClaimStore
+from kronos_nova.claims.node_claims import Key
+from kronos_nova.claims.node_claims import NodeClaims
+from kronos_nova.objects.claim import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -38,21 +45,23 @@ class Ledger:
     :param clock: callable that returns the time
     """
 
-    def __init__(self, store, host, clock=clock.utcnow):
+    def __init__(self, store: ClaimStore, host: str,
+                 clock: Callable[[], datetime.datetime] = clock.utcnow):
         self.store = store
         self.host = host
         self.clock = clock
         self.is_saved = True
-        self.nodes = {}
-        self._rows = collections.defaultdict(dict)    # {node: {key: Claim as stored}}
+        self.nodes: dict[str, NodeClaims] = {}
+        # {node: {key: Claim as stored}}
+        self._rows: dict[str, dict[Key, Claim]] = collections.defaultdict(dict)
         self._numbers = itertools.count(-1, -1)
 
-    def node_claims(self, node):
+    def node_claims(self, node: str) -> NodeClaims:
         if node not in self.nodes:
-            self.nodes[node] = node_claims.NodeClaims(self.host, node)
+            self.nodes[node] = NodeClaims(self.host, node)
         return self.nodes[node]
 
-    def open(self):
+    def open(self) -> bool:
         """Open the store and read its claims.
 
         :returns: True if the stored claims are complete; False if claims may be missing, or if the
@@ -66,12 +75,12 @@ class Ledger:
             return False
         return trusted
 
-    def rows(self, node):
+    def rows(self, node: str) -> list[Claim]:
         """Return the claims of a node that were in the store when the store was last read or
         written."""
         return list(self._rows[node].values())
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Read the stored claims again, at the start of an audit of Nova. Since the last reading,
         an operator may have removed claims, or a failed store may work again."""
         try:
@@ -79,13 +88,13 @@ class Ledger:
         except Exception as error:
             self._failed(error)
 
-    def _read(self):
-        rows = collections.defaultdict(dict)
+    def _read(self) -> None:
+        rows: dict[str, dict[Key, Claim]] = collections.defaultdict(dict)
         for claim in self.store.load():
             rows[claim.node][claim.key] = claim
         self._rows = rows
 
-    def save(self, node, uuid=None):
+    def save(self, node: str, uuid: str | None = None) -> dict[Key, Claim]:
         """Write changed claims to the store: the claims of the instance ``uuid``, or of all
         instances of the node if ``uuid`` is None.
 
@@ -105,7 +114,7 @@ class Ledger:
             self._write(node, put, drop)
         return {key: self._numbered(claim) for key, claim in wanted.items()}
 
-    def _numbered(self, claim):
+    def _numbered(self, claim: Claim) -> Claim:
         """Return the claim with the id that it has in the store. A claim that is not stored gets a
         negative id."""
         row = self._rows[claim.node].get(claim.key)
@@ -115,7 +124,7 @@ class Ledger:
             self.node_claims(claim.node).add_untracked(claim)
         return claim
 
-    def is_expired(self, claim, expiry):
+    def is_expired(self, claim: Claim, expiry: datetime.timedelta) -> bool:
         """Return whether a claim is older than the duration ``expiry``.
 
         The time of a claim is in the future if the clock of this host was set back after the claim
@@ -128,7 +137,7 @@ class Ledger:
             return False
         return claim.created_at + expiry < now
 
-    def _restamp(self, claim, now):
+    def _restamp(self, claim: Claim, now: datetime.datetime) -> None:
         claim = dataclasses.replace(claim, created_at=now)
         for claims in (self._rows[claim.node], self.node_claims(claim.node).untracked,
                        self.node_claims(claim.node).waiting):
@@ -137,20 +146,20 @@ class Ledger:
         if claim.key in self._rows[claim.node] and self.is_saved:
             self._write(claim.node, [claim], [])
 
-    def _wanted(self, node, uuid):
+    def _wanted(self, node: str, uuid: str | None) -> dict[Key, Claim]:
         mine = self.node_claims(node)
         now = self.clock()
-        claims = {}
+        claims: dict[Key, Claim] = {}
         for each in mine.uuids() if uuid is None else (uuid,):
             claims.update(mine.claims(each, now))
         return {key: self._as_first_made(node, claim) for key, claim in claims.items()}
 
-    def _as_first_made(self, node, claim):
+    def _as_first_made(self, node: str, claim: Claim) -> Claim:
         row = self._rows[node].get(claim.key)
         return claim if row is None else dataclasses.replace(
             claim, id=row.id, created_at=row.created_at)
 
-    def _write(self, node, put, drop):
+    def _write(self, node: str, put: Sequence[Claim], drop: Sequence[Key]) -> None:
         try:
             ids = self.store.write(put, drop)
         except Exception as error:
@@ -165,13 +174,13 @@ class Ledger:
         self.is_saved = True
         UNSAVED.set(0)
 
-    def forget_node(self, node):
+    def forget_node(self, node: str) -> None:
         """Remove all claims of a node. The node no longer belongs to this host."""
         self.nodes.pop(node, None)
         if self._rows[node]:
             self._write(node, [], list(self._rows[node]))
 
-    def _failed(self, error):
+    def _failed(self, error: Exception) -> None:
         STORE_ERRORS.inc()
         UNSAVED.set(1)
         if self.is_saved:

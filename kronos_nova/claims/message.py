@@ -6,6 +6,7 @@ Every compute host can write to the message bus, so a message may contain anythi
 import dataclasses
 import datetime
 from collections.abc import Mapping
+from typing import Any
 
 from kronos_nova import boundary
 from kronos_nova.claims import table
@@ -67,7 +68,8 @@ def validated(row: object) -> Claim:
     """
     if not isinstance(row, Mapping):
         raise boundary.OutOfBounds(what='a claim', problem='must be a JSON object')
-    values = {name: boundary.printable(row.get(name), name, most) for name, most in _NAMES.items()}
+    values: dict[str, Any] = {
+        name: boundary.printable(row.get(name), name, most) for name, most in _NAMES.items()}
     values |= {name: boundary.integer(row.get(name), name, 0, most)
                for name, most in _AMOUNTS.items()}
     values['pci'] = boundary.text(row.get('pci') or '[]', 'pci', _PCI_CHARACTERS)
@@ -115,12 +117,12 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     return [(node, uuid, bool(target)) for node, uuid, target in keys]
 
 
-def _text_or_none(row, name, most):
+def _text_or_none(row: Mapping[str, Any], name: str, most: int) -> str | None:
     value = row.get(name)
     return None if value is None else boundary.printable(value, name, most)
 
 
-def _in_time(claim, now):
+def _in_time(claim: Claim, now: datetime.datetime) -> Claim:
     """Return the claim with a creation time of ``now`` or earlier. A creation time up to a year in
     the future is replaced by ``now``, because the clock of the claim's host may be ahead.
 

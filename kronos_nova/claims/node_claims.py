@@ -13,13 +13,18 @@ A node has at most two claims of an instance at the same time, which differ in `
 
 import collections
 import dataclasses
+import datetime
+from collections.abc import Iterable
 
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import Amount
 from kronos_nova.objects.claim import Claim
 
+#: The key of a claim: (node, uuid of the instance, ``resize_target``).
+Key = tuple[str, str, bool]
 
-def keys_of(node, uuid):
+
+def keys_of(node: str, uuid: str) -> tuple[Key, Key]:
     """Return the two keys (node, uuid of the instance, ``resize_target``) that claims of an
     instance on a node can have. The first key is for resources that the instance has already. The
     second key is for resources that the instance gets by a move."""
@@ -42,7 +47,7 @@ class _Holding:
     instance: Amount | None = None
     move: MoveClaim | None = None
 
-    def amounts(self):
+    def amounts(self) -> dict[bool, Amount]:
         """Return the Amounts of one instance's claims, by ``resize_target``. The key True has the
         resources after a move. The key False has the resources before a move, or the resources of
         an instance that does not move. A key without a claim is left out."""
@@ -63,15 +68,15 @@ class NodeClaims:
     has the claims that were untracked before the audit.
     """
 
-    def __init__(self, host, node):
+    def __init__(self, host: str, node: str):
         self.host = host
         self.node = node
-        self.untracked = {}
-        self.waiting = {}
+        self.untracked: dict[Key, Claim] = {}
+        self.waiting: dict[Key, Claim] = {}
         self.is_audited = False
-        self._holdings = collections.defaultdict(_Holding)
+        self._holdings: collections.defaultdict[str, _Holding] = collections.defaultdict(_Holding)
 
-    def begin_audit(self):
+    def begin_audit(self) -> None:
         """Drop all claims except the untracked ones, because Nova's audit is about to count all
         usage again. Keep the untracked claims in ``waiting`` until the audit ends."""
         self._holdings.clear()
@@ -79,7 +84,7 @@ class NodeClaims:
         self.untracked.clear()
         self.is_audited = True
 
-    def end_audit(self, untracked):
+    def end_audit(self, untracked: Iterable[Claim]) -> None:
         """End Nova's audit, and set the untracked claims.
 
         :param untracked: Claims that the audit has not counted
@@ -89,10 +94,10 @@ class NodeClaims:
             self.add_untracked(claim)
         self.is_audited = False
 
-    def track_instance(self, uuid, amount):
+    def track_instance(self, uuid: str, amount: Amount) -> None:
         self._holdings[uuid].instance = amount
 
-    def track_move(self, uuid, move):
+    def track_move(self, uuid: str, move: MoveClaim) -> None:
         """Set the claim of a move. PCI devices in this claim are removed from the claim of the
         instance itself, so that each device is counted once."""
         holding = self._holdings[uuid]
@@ -101,7 +106,7 @@ class NodeClaims:
             holding.instance = dataclasses.replace(holding.instance, pci=tuple(
                 address for address in holding.instance.pci if address not in move.amount.pci))
 
-    def forget_instance(self, uuid):
+    def forget_instance(self, uuid: str) -> None:
         """Drop the claim of an instance itself, because the instance has left or was never built.
         The claim of a move of the instance is kept."""
         holding = self._holdings[uuid]
@@ -109,7 +114,7 @@ class NodeClaims:
         if holding.move is None:
             del self._holdings[uuid]
 
-    def drop_move(self, uuid, is_old):
+    def drop_move(self, uuid: str, is_old: bool) -> Amount | None:
         """Drop one of the two claims of an instance whose move has ended. The other claim becomes
         the claim of the instance itself.
 
@@ -119,29 +124,34 @@ class NodeClaims:
         :param is_old: whether to drop the claim for the resources before the move
         :returns: the dropped Amount; None if there was no claim
         """
-        sides = {claim.resize_target: claim for claim in self.claims(uuid).values()}
+        sides = self.amounts(uuid)
         gone = sides.pop(not is_old, None) or (sides.popitem()[1] if sides else None)
         self._holdings.pop(uuid, None)
         for claim in self.untracked_for(uuid):
             del self.untracked[claim.key]
-        for claim in sides.values():
-            self.track_instance(uuid, claim.amount)
-        return gone and gone.amount
+        for amount in sides.values():
+            self.track_instance(uuid, amount)
+        return gone
 
-    def add_untracked(self, claim):
+    def add_untracked(self, claim: Claim) -> None:
         self.untracked[claim.key] = claim
 
-    def untracked_for(self, uuid):
+    def untracked_for(self, uuid: str) -> list[Claim]:
         return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
-    def knows(self, uuid):
+    def knows(self, uuid: str) -> bool:
         """Return True if Nova itself counts usage of an instance on this node."""
         return uuid in self._holdings
 
-    def uuids(self):
+    def uuids(self) -> set[str]:
         return {*self._holdings, *(claim.instance_uuid for claim in self.untracked.values())}
 
-    def claims(self, uuid, now=None):
+    def amounts(self, uuid: str) -> dict[bool, Amount]:
+        """Return the Amounts of the claims of an instance, by ``resize_target``."""
+        amounts = {claim.resize_target: claim.amount for claim in self.untracked_for(uuid)}
+        return amounts | self._holdings[uuid].amounts() if uuid in self._holdings else amounts
+
+    def claims(self, uuid: str, now: datetime.datetime) -> dict[Key, Claim]:
         """Return {key: Claim} of an instance. For the keys, see :func:`keys_of`.
 
         :param now: creation time of the claims that Nova's tracker counts; an untracked claim keeps

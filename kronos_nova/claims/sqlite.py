@@ -5,8 +5,12 @@ import errno
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from sqlalchemy import exc as sa_exc
@@ -17,9 +21,11 @@ from kronos_nova import exception
 from kronos_nova.claims import digests
 from kronos_nova.claims import message
 from kronos_nova.claims import table
+from kronos_nova.claims.node_claims import Key
 from kronos_nova.db import claim_models
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
+from kronos_nova.objects.claim import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -72,13 +78,13 @@ class SqliteStore:
     changed. Whatever the file contains, only ClaimError and DatabaseVersionError are raised.
     """
 
-    def __init__(self, conf, host, call=None):
+    def __init__(self, conf: cfg.ConfigOpts, host: str, call: object = None):
         self.path = db_engine.state_file(conf, conf.kronos_claims.claim_db)
         self.host = host
         self._table = table.ClaimTable(claim_models.LocalClaim)
-        self._connection = None
+        self._connection: sqlalchemy.Connection | None = None
 
-    def open(self):
+    def open(self) -> bool:
         if self._connection is not None:
             return True
         existed = os.path.exists(self.path)
@@ -95,7 +101,7 @@ class SqliteStore:
             self._connect()
         return False
 
-    def _connect(self, seconds=float('inf')):
+    def _connect(self, seconds: float = float('inf')) -> tuple[Any, Any]:
         self._check_kind()
         engine = db_engine.create_engine(f'sqlite:///{self.path}',
                                          busy_timeout_ms=BUSY_TIMEOUT_MS)
@@ -103,16 +109,17 @@ class SqliteStore:
         sqlalchemy.event.listen(
             engine, 'connect', lambda connection, _record: _bound(connection, deadline))
         revisions = migrate.sync(engine, migrate.CLAIMS)
-        self._connection = engine.execution_options(for_writing=True).connect()
+        connection = self._connection = engine.execution_options(for_writing=True).connect()
         # With WAL and NORMAL, commits survive the end of this process. After a power loss the last
         # ones may be missing, and the audit finds them again. FULL waits for the disk each time.
-        self._connection.connection.execute('PRAGMA synchronous = NORMAL')
-        with self._connection.begin():
-            self._check()
-        self._connection.connection.set_progress_handler(None, 0)
+        plain: Any = connection.connection
+        plain.execute('PRAGMA synchronous = NORMAL')
+        with connection.begin():
+            self._check(connection)
+        plain.set_progress_handler(None, 0)
         return revisions
 
-    def _check_kind(self):
+    def _check_kind(self) -> None:
         """Check that the file is not a directory, a pipe or a device. To open a pipe or a device
         may take for ever.
 
@@ -123,30 +130,30 @@ class SqliteStore:
             if os.path.lexists(path) and not os.path.isfile(path):
                 raise _Corrupt(problem=f'{path} is not a regular file')
 
-    def _check(self):
+    def _check(self, connection: sqlalchemy.Connection) -> None:
         """Read all claims of the file, and compare each claim with its checksum. Raise an error if
         the content of the file is wrong."""
         # quick_check does not suffice: it does not check indexes, which writes use.
-        verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
+        verdict = connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
             raise _Corrupt(problem=verdict)
-        digests.create(self._connection)
+        digests.create(connection)
         # Only a write shows that the header of the file forbids writing.
-        digests.prune(self._connection)
-        rows = self._table.load_all_messages(self._connection, MOST_ROWS + 1)
+        digests.prune(connection)
+        rows = self._table.load_all_messages(connection, MOST_ROWS + 1)
         boundary.sized(rows, 'the table of claims', MOST_ROWS)
-        expected = digests.load(self._connection)
+        expected = digests.load(connection)
         for row in rows:
             message.validated(row)
             if expected.get(row['id'], digest := digests.digest(row)) != digest:
                 raise _Corrupt(problem=f'claim {row["id"]} does not match its checksum')
 
-    def load(self):
+    def load(self) -> list[Claim]:
         with self._transaction() as connection:
             return [message.validated(row)
                     for row in self._table.load_messages(connection, self.host)]
 
-    def write(self, put, drop):
+    def write(self, put: Sequence[Claim], drop: Sequence[Key]) -> dict[Key, int]:
         with self._transaction() as connection:
             ids = self._table.write(connection, self.host, put, drop)
             digests.write(connection, [{'id': ids[claim.key], **table.to_row(claim)}
@@ -155,20 +162,22 @@ class SqliteStore:
                 digests.prune(connection)
             return ids
 
-    def close(self):
+    def close(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             with contextlib.suppress(*ERRORS):
                 connection.close()
 
     @contextlib.contextmanager
-    def _transaction(self):
+    def _transaction(self) -> Iterator[sqlalchemy.Connection]:
         self.open()
-        with self._translated_errors(), self._connection.begin():
-            yield self._connection
+        connection = self._connection
+        assert connection is not None
+        with self._translated_errors(), connection.begin():
+            yield connection
 
     @contextlib.contextmanager
-    def _translated_errors(self):
+    def _translated_errors(self) -> Iterator[None]:
         """Convert errors in the ``with`` block to errors of Kronos. The file is closed after any
         error, because the connection itself may be broken.
 
@@ -185,7 +194,7 @@ class SqliteStore:
             kind = exception.ClaimError if self._is_unusable(error) else _Corrupt
             raise kind(problem=f'{self.path}: {error}') from error
 
-    def _is_unusable(self, error):
+    def _is_unusable(self, error: Exception) -> bool:
         """Return True if the machine caused an error, for example by a full disk; False if the
         content of the file caused the error. SQLAlchemy, alembic and sqlite3 raise errors of many
         types for invalid content. So any error that the machine cannot have caused is attributed to
@@ -196,10 +205,10 @@ class SqliteStore:
             return not self._is_writable()
         return code in UNUSABLE or code is None and isinstance(error, OSError | MemoryError)
 
-    def _is_writable(self):
+    def _is_writable(self) -> bool:
         return os.access(self.path, os.W_OK) and os.access(os.path.dirname(self.path), os.W_OK)
 
-    def _set_aside(self):
+    def _set_aside(self) -> str:
         """Rename the damaged file, and the files that belong to it.
 
         :returns: the new name
@@ -221,7 +230,7 @@ class _Corrupt(exception.ClaimError):
     """The error that the file can be read but its content is wrong."""
 
 
-def _bound(connection, deadline):
+def _bound(connection: sqlite3.Connection, deadline: float) -> None:
     """Limit the processor time and the memory that SQLite uses for a connection. A damaged file
     could otherwise take any amount of time and memory.
 
@@ -231,7 +240,7 @@ def _bound(connection, deadline):
     connection.set_progress_handler(lambda: time.thread_time() > deadline, _STEPS)
 
 
-def _sqlite_code(error):
+def _sqlite_code(error: BaseException | None) -> int | None:
     """Return SQLite's primary result code of an error; None if the error is not SQLite's."""
     while error is not None and not isinstance(error, sqlite3.Error):
         error = getattr(error, 'orig', None) or error.__cause__

@@ -40,7 +40,7 @@ class TwoPhaseClaims:
         :raises ComputeResourcesUnavailable: the instance does not fit, or there is no such node
         """
         nodename = self._destination(instance, migration, nodename)
-        if not self.ledger.node_claims(nodename).claims(instance.uuid):
+        if not self.ledger.node_claims(nodename).amounts(instance.uuid):
             self._test_move(context, instance, migration, nodename)
             self.tracker.hold(context, Claim(
                 host=self.tracker.host, node=nodename, instance_uuid=instance.uuid,
