@@ -6,6 +6,7 @@ import io
 import json
 import types
 
+import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from kronos_client.cli import columns
@@ -17,6 +18,7 @@ from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import cooldowns
+from kronos_nova.db import models
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
@@ -346,6 +348,14 @@ class DrainTest(HostTestCase):
             return []
         self.cloud.servers_on = servers_on
         self.manage('host', 'drain', 'c', '--wait', '--deadline', '1', expected=host.NOT_YET)
+
+    def test_a_drain_whose_record_was_deleted_during_the_wait_has_ended(self):
+        def servers_on(_name):  # An operator released the host, and the retention has passed.
+            with self.database.writer() as session:
+                session.execute(sa.delete(models.DrainRow))
+            return []
+        self.cloud.servers_on = servers_on
+        self.manage('host', 'drain', 'c', '--wait', expected=host.NOT_YET)
 
     def wait(self, *looks):
         """Wait for the drain of a, with a function done at each look."""

@@ -219,8 +219,9 @@ class Drain(_OfHosts):
             return EMPTY
         hosts = [each.host for each in found.drains]
         states = self.wait(hosts, self.app.stdout)
-        # A host whose drain was given up or released is open: it may take servers again.
-        opened = any(state.drain.state in RELEASED for state in states)
+        # A host whose drain was given up or released is open: it may take servers again. The record
+        # of a drain that was released may have been deleted since.
+        opened = any(state.drain is None or state.drain.state in RELEASED for state in states)
         return max(_worst(states), NOT_YET if opened else EMPTY,
                    UNREAD if len(states) < len(hosts) else EMPTY)
 
