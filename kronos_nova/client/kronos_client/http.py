@@ -1,5 +1,8 @@
 """The client that calls kronos-api over HTTP, through a keystoneauth adapter."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 from keystoneauth1 import adapter as ks_adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -7,7 +10,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from kronos_client import sanitize
 from kronos_client.contract import errors
 from kronos_client.contract.base import Request
-from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Answer
 from kronos_client.contract.operation import Operation
 
 
@@ -20,7 +23,7 @@ class HttpClient:
     def __init__(self, adapter: ks_adapter.Adapter):
         self._adapter = adapter
 
-    def call(self, operation: Operation, request: Request) -> Response | None:
+    def call(self, operation: Operation[Answer], request: Request) -> Answer:
         """Send the request of an operation to kronos-api, and return the response; None for an
         operation without a response.
 
@@ -32,7 +35,7 @@ class HttpClient:
                             {place: operation.rest(request)})
         return _decoded(answer, operation.response)
 
-    def _sent(self, path, method, arguments):
+    def _sent(self, path: str, method: str, arguments: Mapping[str, Any]) -> Any:
         try:
             answer = self._adapter.request(path, method, raise_exc=False, **arguments)
         except ks_exceptions.EndpointNotFound as error:
@@ -46,7 +49,7 @@ class HttpClient:
         return answer
 
 
-def _decoded(answer, response):
+def _decoded(answer: Any, response: type | None) -> Any:
     try:
         return response and msgspec.json.decode(answer.content, type=response)
     except msgspec.MsgspecError as error:
@@ -56,7 +59,7 @@ def _decoded(answer, response):
             'and kronos-api are of the same release.') from error
 
 
-def _refusal(answer):
+def _refusal(answer: Any) -> Exception:
     try:
         [error] = msgspec.json.decode(answer.content, type=errors.Errors).errors
     except (msgspec.MsgspecError, ValueError):

@@ -1,8 +1,15 @@
 """The plugin that adds the commands ``openstack kronos ...`` to python-openstackclient."""
 
+import argparse
+from typing import TYPE_CHECKING
+from typing import Any
+
 from osc_lib import utils
 
 from kronos_client.contract import versions
+
+if TYPE_CHECKING:
+    from kronos_client.http import HttpClient
 
 API_NAME = 'rebalancing'
 API_VERSION_OPTION = 'os_rebalancing_api_version'
@@ -10,7 +17,7 @@ API_VERSIONS = {'1': 'kronos_client.http.HttpClient'}
 DEFAULT_API_VERSION = '1'
 
 
-def make_client(instance):
+def make_client(instance: Any) -> 'HttpClient':
     """Return an HttpClient that authenticates with the user's credentials.
 
     :param instance: client manager of python-openstackclient
@@ -28,7 +35,7 @@ def make_client(instance):
         default_microversion=versions.VERSIONS[-1]))
 
 
-def build_option_parser(parser):
+def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument(
         '--os-kronos-endpoint', metavar='<url>', dest='kronos_endpoint_override',
         default=utils.env('OS_KRONOS_ENDPOINT') or None,

@@ -5,6 +5,7 @@ import argparse
 import datetime
 import math
 import re
+from collections.abc import Callable
 
 from kronos_client import sanitize
 
@@ -24,10 +25,10 @@ of the units."""
 TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
-def at_least(least: int, most: int = LARGEST):
+def at_least(least: int, most: int = LARGEST) -> Callable[[str], int]:
     """Return the type, for argparse, of an argument that is a whole number from ``least`` to
     ``most``."""
-    def number(text):
+    def number(text: str) -> int:
         try:
             value = int(text)
         except ValueError:

@@ -1,6 +1,8 @@
 """Commands on levels, pauses and stops."""
 
+import argparse
 import time
+from collections.abc import Mapping
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
@@ -25,7 +27,7 @@ LOOK_SECONDS = 0.5
 shows the end later; lowered, the control database has more queries. Not measured."""
 
 
-def _levels(found):
+def _levels(found: contract.Automation) -> command.Table:
     return COLUMNS, [
         (each.aggregate, each.level, each.set_by or 'nova.conf', columns.Time(each.set_at),
          each.reason, columns.Optional(each.paused), each.repairs,
@@ -35,7 +37,7 @@ def _levels(found):
 class _OfAggregates(command.Command):
     """The base of commands with the arguments ``--aggregate`` and ``--reason``."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', default=contract.EVERY, metavar='<name>',
                             help='Name of the aggregate that the command is for; default: every '
@@ -49,7 +51,7 @@ class _OfAggregates(command.Command):
 class Show(command.Lister):
     """Show the level of every aggregate, and who set it, when and why."""
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         return _levels(self.call(contract.SHOW, contract.SHOW.request()))
 
 
@@ -66,7 +68,7 @@ class Set(_OfAggregates, command.Lister):
     uses [kronos] repair_automation, or its own level where that option is not set.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('level', choices=contract.LEVELS,
                             help='New level: with "off" nothing is planned; with "observe" plans '
@@ -78,7 +80,7 @@ class Set(_OfAggregates, command.Lister):
                                  'instead of the level of other moves.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         before = {each.aggregate: each.repairs if parsed_args.repairs else each.level
                   for each in self.call(contract.SHOW, contract.SHOW.request()).levels}
         found = self.call(contract.SET, contract.SetLevel(
@@ -92,20 +94,20 @@ class History(command.Lister):
     """List changes of levels, pauses and stops, each with its author, time and reason, the newest
     first."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--limit', type=arguments.at_least(1, command.PAGE), default=50,
                             metavar='<n>', help='Maximum number of changes to list, from 1 to '
                                                 '1000; default: 50.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.HISTORY, contract.ListEvents(limit=parsed_args.limit))
         return EVENTS, [(columns.Time(each.set_at), each.aggregate, _what(each), each.set_by,
                          each.reason) for each in found.events]
 
 
-def _what(event):
+def _what(event: contract.SwitchEvent) -> str:
     if not event.value:
         return 'resume' if event.kind == 'pause' else 'level of nova.conf'
     return {'level': 'level {}', 'repair_level': 'level of rule repairs {}'}.get(
@@ -120,7 +122,7 @@ class Pause(_OfAggregates, command.Lister):
     pause of a colleague: moves start again once both have ended.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         return _levels(self.call(contract.PAUSE, contract.Scope(
             aggregate=parsed_args.aggregate, reason=parsed_args.reason)))
 
@@ -135,13 +137,13 @@ class Resume(_OfAggregates, command.Lister):
     stop is still in force.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--all', action='store_true',
                             help='End the pauses and stops of all users, instead of only yours.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.RESUME, contract.Resume(
             aggregate=parsed_args.aggregate, reason=parsed_args.reason, everyone=parsed_args.all))
         asked = parsed_args.aggregate
@@ -152,7 +154,7 @@ class Resume(_OfAggregates, command.Lister):
             (each.aggregate, each.value, each.set_by, columns.Time(each.set_at), each.reason,
              each in found.ended) for each in [*found.ended, *left]]
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self.code
 
 
@@ -173,7 +175,7 @@ class Stop(_OfAggregates):
     not be read, or the control database does not answer.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--let-finish', action='store_true',
                             help='Let the migrations that Nova has begun continue to their end, '
@@ -184,7 +186,7 @@ class Stop(_OfAggregates):
                                  'end; default: 120.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         try:
             done = self.call(contract.STOP, contract.Stop(
                 aggregate=parsed_args.aggregate, reason=parsed_args.reason,
@@ -207,10 +209,12 @@ class Stop(_OfAggregates):
             self.say('No move is in progress.')
         return NOT_QUIET if left else QUIET
 
-    def _watch(self, parsed_args):
+    def _watch(self, parsed_args: argparse.Namespace) -> list[moves.Move] | None:
         """Print the end of each move in progress, until all have ended or the timeout has passed.
         Return the moves that have not ended; None if the moves could not be read."""
-        deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
+        deadline = time.monotonic() + parsed_args.timeout
+        seen: dict[str, moves.Move] | None = None
+        problem: str | None = None
         while True:
             try:
                 seen, problem = self._look_at(parsed_args.aggregate, seen or {}), None
@@ -228,7 +232,7 @@ class Stop(_OfAggregates):
                 return None if seen is None else list(seen.values())
             time.sleep(LOOK_SECONDS)
 
-    def _look_at(self, aggregate, seen):
+    def _look_at(self, aggregate: str, seen: Mapping[str, moves.Move]) -> dict[str, moves.Move]:
         """Print each change of the moves in progress. Return {uuid: move} of the moves in
         progress."""
         request = moves.ListMoves(
@@ -248,11 +252,11 @@ class Stop(_OfAggregates):
         return now
 
 
-def _text(move):
+def _text(move: moves.Move) -> str:
     asked = ', asked to abort' if move.abort_requested and move.state in moves.LIVE else ''
     return f'{_route(move)}: {move.state}{asked}'
 
 
-def _route(move):
+def _route(move: moves.Move) -> str:
     name = columns.server(move.instance_uuid, move.instance_name)
     return f'{name}, {move.source} -> {move.destination}'

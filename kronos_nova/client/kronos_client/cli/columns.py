@@ -6,6 +6,9 @@ programs, have ISO 8601 times with their offset, and uuids.
 
 import argparse
 import datetime
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from cliff import columns
@@ -18,7 +21,7 @@ terminal. Fixed: no table needs this many, so no line is cut or wrapped in a fil
 class Missing(columns.FormattableColumn):
     """The base of cells whose value may be None. Such cells are sorted last."""
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> bool:
         if self._value is None or other._value is None:
             return self._value is not None
         return self._value < other._value
@@ -27,10 +30,10 @@ class Missing(columns.FormattableColumn):
 class Time(Missing):
     """A cell with a time in UTC. A table shows None as an empty cell."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '' if self._value is None else local(self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> str | None:
         return self._value and self._value.isoformat(timespec='seconds')
 
 
@@ -40,21 +43,21 @@ class Optional(Missing):
     :param text: formats the value for people
     """
 
-    def __init__(self, value, text=str):
+    def __init__(self, value: object, text: Callable[[Any], str] = str):
         super().__init__(value)
         self._text = text
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '' if self._value is None else self._text(self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return msgspec.to_builtins(self._value)
 
 
 class Figure(Optional):
     """A cell with a number or None. The number is rounded to four decimal places."""
 
-    def __init__(self, value):
+    def __init__(self, value: float | None):
         super().__init__(None if value is None else round(value, 4))
 
 
@@ -64,15 +67,16 @@ class Lines(columns.FormattableColumn):
     :param text: formats an entry for people
     """
 
-    def __init__(self, value, text=str, separator='\n'):
+    def __init__(self, value: Sequence[Any], text: Callable[[Any], str] = str,
+                 separator: str = '\n'):
         super().__init__(value)
         self._text = text
         self._separator = separator
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return self._separator.join(self._text(each) for each in self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return msgspec.to_builtins(self._value)
 
 

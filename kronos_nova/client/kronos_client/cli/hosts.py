@@ -1,11 +1,14 @@
 """Commands that empty hosts, show whether they are empty, and enable them again."""
 
+import argparse
 import contextlib
 import json
 import math
 import time
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
+from typing import TextIO
 
 import msgspec
 
@@ -48,7 +51,7 @@ lowered, the command ends before a busy process has enabled the host. Chosen as 
 interval at which these processes read the requests to release hosts."""
 
 
-def add_drain_arguments(parser):
+def add_drain_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, by cold migrations; otherwise they '
@@ -72,7 +75,7 @@ def add_drain_arguments(parser):
                              'the reason why the host is disabled.')
 
 
-def add_domain_argument(parser):
+def add_domain_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names hosts by failure domain."""
     parser.add_argument('--domain', metavar='<level=name>',
                         help='Choose all hosts of a failure domain, such as rack=r3, or '
@@ -82,10 +85,10 @@ def add_domain_argument(parser):
 class _OfHosts(command.Command):
     """The base of commands that can wait until hosts are empty."""
 
-    def occupancy(self, host):
+    def occupancy(self, host: str) -> contract.Occupancy:
         return self.call(contract.OCCUPIED, OneHost(host=host))
 
-    def wait(self, hosts, out):
+    def wait(self, hosts: Iterable[str], out: TextIO) -> list[contract.Occupancy]:
         """Print the progress of hosts that are being emptied. Return when each host is empty, is no
         longer being drained, or was blocked or down for :data:`PATIENCE_SECONDS`.
 
@@ -96,17 +99,19 @@ class _OfHosts(command.Command):
         :param out: text stream to print to
         :returns: list of the last Occupancy of each host that was not dropped
         """
-        said = {}
-        hosts, unread = list(hosts), set()
-        moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
+        said: dict[str, str] = {}
+        watched = list(hosts)
+        unread: set[str] = set()
+        # {host: when it was last seen to be neither blocked nor down}
+        moving_at: dict[str, float] = {}
 
-        def is_settled(found, now):
+        def is_settled(found: contract.Occupancy, now: float) -> bool:
             return found.is_over or (
                 found.state != contract.NOT_EMPTY
                 and now - moving_at.get(found.host, -math.inf) >= PATIENCE_SECONDS)
 
         while True:
-            states = self._look_at(hosts, unread)
+            states = self._look_at(watched, unread)
             now = time.monotonic()
             for found in states:
                 if said.get(found.host) != _text(found):
@@ -125,7 +130,7 @@ class _OfHosts(command.Command):
         :param hosts: names of hosts; the hosts to drop are removed from the list
         :param unread: hosts that could not be read because of an outage; the set is updated
         """
-        states = []
+        states: list[contract.Occupancy] = []
         for host in [*hosts]:
             try:
                 states.append(self.occupancy(host))
@@ -168,7 +173,7 @@ class Drain(_OfHosts):
     4 a server cannot leave, or the drain needs --force; 5 nova-compute of a host is down.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>', help='Name of a host to drain; '
                                                                   'may be repeated.')
@@ -189,7 +194,7 @@ class Drain(_OfHosts):
                                  'empty or has only servers left that cannot leave.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         request = contract.BeginDrains(
             hosts=list(dict.fromkeys(parsed_args.hosts)), domain=parsed_args.domain,
             check=parsed_args.check,
@@ -225,7 +230,7 @@ class Drain(_OfHosts):
         return max(_worst(states), NOT_YET if opened else EMPTY,
                    UNREAD if len(states) < len(hosts) else EMPTY)
 
-    def _show(self, found):
+    def _show(self, found: contract.DrainsBegun) -> None:
         for each in found.checked:
             cold = f' ({each.cold} cold)' if each.cold else ''
             under_way = each.servers - each.leaving - len(each.blocked) - len(each.stopped)
@@ -251,7 +256,7 @@ class Drain(_OfHosts):
             self.say(f'Expected: about {columns.duration(found.expected_seconds)}.')
 
 
-def _is_blocked(found):
+def _is_blocked(found: contract.DrainsBegun) -> bool:
     return any(each.blocked for each in found.checked)
 
 
@@ -265,7 +270,7 @@ class Status(_OfHosts):
     hosts.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>',
                             help='Name of a host to show; may be repeated; default: all drained '
@@ -276,7 +281,7 @@ class Status(_OfHosts):
         columns.add_text_or_json(parser)
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         is_for_programs = parsed_args.format == 'json'
         hosts = list(dict.fromkeys(parsed_args.hosts)) or [
             each.host for each in self.call(contract.LIST, contract.ListDrains()).drains]
@@ -302,7 +307,7 @@ class Status(_OfHosts):
             except (errors.Refused, errors.Unreachable) as error:
                 self.report_unread(host, error)
 
-    def _show(self, found):
+    def _show(self, found: contract.Occupancy) -> None:
         self.say(_text(found))
         if found.drain and found.drain.waits_for:
             self.say(f'    waits for: {found.drain.waits_for}')
@@ -314,16 +319,16 @@ class Status(_OfHosts):
             self.say(f'    {server.name} ({server.uuid}) {server.status}{busy}{why}')
 
 
-def _as_json(found):
+def _as_json(found: contract.Occupancy) -> dict[str, Any]:
     return {**msgspec.to_builtins(found), 'code': CODES[found.state]}
 
 
-def _worst(states):
+def _worst(states: Iterable[contract.Occupancy]) -> int:
     """Return the exit code of a command for several hosts: the highest of any host."""
     return max((CODES[state.state] for state in states), default=EMPTY)
 
 
-def _text(found):
+def _text(found: contract.Occupancy) -> str:
     """Return a line about a host: its servers, the state of its nova-compute, and its drain."""
     service, drain = found.service, found.drain
     left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
@@ -347,13 +352,13 @@ class Release(command.Command):
     yet, or it could not be read whether the drains have ended.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='+', metavar='<host>', help='Name of a host to '
                                                                   'release; may be repeated.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         asked: list[contract.Drain] = []
         for host in dict.fromkeys(parsed_args.hosts):
             try:
@@ -367,7 +372,7 @@ class Release(command.Command):
         deadline_at = time.monotonic() + RELEASE_SECONDS
         return max(self._result(drain, deadline_at) for drain in asked)
 
-    def _result(self, drain, deadline_at):
+    def _result(self, drain: contract.Drain, deadline_at: float) -> int:
         """Wait until a worker has released a host, and return the exit code. The user may be
         permitted to release hosts, but not to read the result."""
         try:
@@ -377,7 +382,7 @@ class Release(command.Command):
                      f'{refused}')
             return NOT_YET
 
-    def _wait(self, drain, deadline_at):
+    def _wait(self, drain: contract.Drain, deadline_at: float) -> int:
         """Wait until a worker has released a host, and return the exit code."""
         while not self._is_released(drain):
             if time.monotonic() > deadline_at:
@@ -388,7 +393,7 @@ class Release(command.Command):
         self.say(f'{drain.host}: released{self._service_text(drain.host)}')
         return EMPTY
 
-    def _service_text(self, host):
+    def _service_text(self, host: str) -> str:
         """Return a text about the status of nova-compute after a release; an empty text if the
         status cannot be read."""
         try:
@@ -400,7 +405,7 @@ class Release(command.Command):
         reason = f': {service.disabled_reason}' if service.disabled_reason else ''
         return f'; nova-compute stays disabled{reason}'
 
-    def _is_released(self, drain):
+    def _is_released(self, drain: contract.Drain) -> bool:
         try:
             return self.call(contract.SHOW, contract.OneDrain(drain=drain.uuid)).state == 'released'
         except errors.Unreachable:

@@ -2,6 +2,8 @@
 ``kronos-manage`` only, because these commands run hooks, which are programs on the machine of the
 operator."""
 
+import argparse
+
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.contract import maintenance as contract
@@ -12,7 +14,7 @@ AT_WORK = ('draining', 'hook', 'returning')
 """States of a host that a maintenance has begun to service and not finished."""
 
 
-def _hosts_in(found, *states):
+def _hosts_in(found: contract.Maintenance, *states: str) -> str:
     return ', '.join(each.host for each in found.hosts if each.state in states) or 'none'
 
 
@@ -24,7 +26,7 @@ class Show(command.Lister):
     and when the maintenance is expected to end.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.SHOW, contract.SHOW.request())
         if parsed_args.formatter == 'table':
             self.say(_summary(found))
@@ -32,7 +34,7 @@ class Show(command.Lister):
                           columns.Optional(each.blocked)) for each in found.hosts]
 
 
-def _summary(found):
+def _summary(found: contract.Maintenance) -> str:
     text = f'{found.serviced} of {columns.count(len(found.hosts), "host")} serviced, {found.state}'
     end = found.expected_end
     return text if end is None else f'{text} until about {columns.local(end)}'
@@ -46,7 +48,7 @@ class Stop(command.Command):
     without servicing the remaining hosts.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         found = self.call(contract.STOP, contract.STOP.request())
         self.say(f'Stopped; hosts still at work: {_hosts_in(found, *AT_WORK)}.')
 
@@ -58,7 +60,7 @@ class End(command.Command):
     names these hosts; "host release" enables each of them.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         found = self.call(contract.END, contract.END.request())
         self.say(f'Ended; hosts not serviced: {_hosts_in(found, "waiting")}.')
         for each in found.hosts:
@@ -71,13 +73,13 @@ class Done(command.Command):
     report is needed if the maintenance runs without --hook, or if the hook of the host has failed.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='<host>', help='Name of the host that '
                                                                   'was serviced.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         found = self.call(contract.DONE, OneHost(host=parsed_args.host))
         if not found.is_run:
             self.say('The report is recorded, but no process runs the maintenance; "kronos-manage '

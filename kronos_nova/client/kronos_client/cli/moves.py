@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
@@ -34,7 +35,7 @@ class List(command.Lister):
 
     short = SHORT
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--plan', metavar='<uuid>', type=arguments.name,
                             help='List only moves of this plan.')
@@ -67,7 +68,7 @@ class List(command.Lister):
                             help='Seconds between two refreshes of --watch; default: 2.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         if parsed_args.watch:
             self._watch(parsed_args)
         found = [row(each) for each in self._found(parsed_args)]
@@ -76,11 +77,11 @@ class List(command.Lister):
                      else 'No move waits or runs; --all lists the moves that have ended.')
         return COLUMNS, found
 
-    def _found(self, parsed_args):
+    def _found(self, parsed_args: argparse.Namespace) -> list[contract.Move]:
         return self.collect(contract.LIST, _request(parsed_args), 'moves', parsed_args.limit)
 
-    def _watch(self, parsed_args):
-        def read_moves():
+    def _watch(self, parsed_args: argparse.Namespace) -> None:
+        def read_moves() -> tuple[str, bool]:
             found = self._found(parsed_args)
             return (watching.table(SHORT, COLUMNS, map(row, found)),
                     any(move.state in contract.LIVE for move in found))
@@ -124,14 +125,14 @@ def row(move: contract.Move) -> tuple:
 class Show(command.ShowOne):
     """Show a move and every change of its state."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('move', metavar='<uuid>', help='Uuid of the move to show.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.SHOW, contract.OneMove(move=parsed_args.move))
-        return zip(*{
+        return command.fields({
             'uuid': found.uuid, 'plan': found.plan_uuid, 'aggregate': found.aggregate,
             'instance': found.instance_uuid, 'name': columns.Optional(found.instance_name),
             'project': columns.Optional(found.project_id), 'kind': found.kind,
@@ -146,10 +147,10 @@ class Show(command.ShowOne):
             'requested_at': columns.Time(found.requested_at),
             'finished_at': columns.Time(found.finished_at),
             'events': '\n'.join(map(_step, found.events)),
-        }.items(), strict=True)
+        })
 
 
-def _step(event):
+def _step(event: contract.MoveEvent) -> str:
     who = f' by {event.worker}' if event.worker else ''
     detail = f': {event.detail}' if event.detail else ''
     return (f'{columns.local(event.at)} {event.old_state or "-"} -> {event.new_state}{who}'
@@ -164,7 +165,7 @@ class Abort(command.Command):
     was aborted is not retried, and its server is not put into quarantine.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         group = parser.add_mutually_exclusive_group(required=True)
         group.add_argument('move', nargs='?', metavar='<uuid>', help='Uuid of the move to end.')
@@ -172,7 +173,7 @@ class Abort(command.Command):
                            help='Uuid of a plan, to end every move of the plan.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         if not parsed_args.plan:
             self.call(contract.ABORT, contract.OneMove(move=parsed_args.move))
             self.say(f'The end of move {parsed_args.move} is requested; "move show" reports the '
@@ -185,7 +186,7 @@ class Abort(command.Command):
         self.say(f'The end of {columns.count(len(asked), "move")} is requested; '
                  f'{len(found) - len(asked)} had ended before.')
 
-    def _aborted(self, found: Iterable[contract.Move]):
+    def _aborted(self, found: Iterable[contract.Move]) -> Iterator[contract.Move]:
         """Request the end of each move that has not ended, and yield these moves. A move may end
         after the list was read; it is left out."""
         for move in found:

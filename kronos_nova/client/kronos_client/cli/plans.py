@@ -1,7 +1,13 @@
 """Commands on plans."""
 
+import argparse
 import collections
 import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
@@ -24,14 +30,14 @@ class Projects(columns.Lines):
     """A cell with the projects that have servers in a plan. In a table for people, the cell is
     empty if there is only one project."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return super().human_readable() if len(self._value) > 1 else ''
 
 
 class List(command.Lister):
     """List plans, the newest first."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
                             help='List only plans for this aggregate.')
@@ -41,7 +47,7 @@ class List(command.Lister):
                             help='Maximum number of plans to list, the newest first; default: 50.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.collect(contract.LIST, contract.ListPlans(
             aggregate=parsed_args.aggregate, state=parsed_args.state), 'plans', parsed_args.limit)
         return COLUMNS, [
@@ -54,7 +60,7 @@ class List(command.Lister):
 class _OfPlan(command.Command):
     """The base of commands on one plan."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('plan', metavar='<uuid>', help='Uuid of the plan.')
         return parser
@@ -69,10 +75,10 @@ class Show(_OfPlan, command.ShowOne):
     format, order and columns.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
         self._report = report = found.report or NOT_KEPT
-        return zip(*{
+        return command.fields({
             'uuid': found.uuid, 'aggregate': found.aggregate, 'state': found.state,
             'mode': found.mode, 'planner': found.planner, 'purpose': found.purpose,
             'created_at': columns.Time(found.created_at),
@@ -89,9 +95,10 @@ class Show(_OfPlan, command.ShowOne):
             'not_moved': columns.Lines(report.not_moved, _stayed_text),
             'refusals': columns.Lines(report.refusals, _refusal_text),
             'warnings': columns.Lines(report.warnings), 'notes': columns.Lines(report.notes),
-        }.items(), strict=True)
+        })
 
-    def produce_output(self, parsed_args, column_names, data):
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
+                       data: Sequence[Any]) -> int:
         """Print the plan without its moves, then a table of the moves."""
         is_table = parsed_args.formatter == 'table' and not parsed_args.columns
         if not is_table or self.is_verbose:
@@ -110,12 +117,12 @@ class Moves(_OfPlan, command.Lister):
 
     short = SHORT
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
         return MOVES, list(_rows((found.report or NOT_KEPT).moves))
 
 
-def _rows(moves):
+def _rows(moves: Iterable[contract.PlannedMove]) -> Iterator[tuple]:
     """Yield a row for each planned move: the tuple of its cells, in the order of :data:`MOVES`."""
     for move in moves:
         yield (move.order, columns.Optional(move.instance_name), move.instance_uuid, move.source,
@@ -134,7 +141,7 @@ class Approve(_OfPlan):
     all of them are made or none.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         which = parser.add_mutually_exclusive_group()
         which.add_argument('--skip', type=arguments.POSITIVE, action='append', default=[],
@@ -147,7 +154,7 @@ class Approve(_OfPlan):
                                                'repeated.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         done = self.call(contract.APPROVE, contract.ApprovePlan(
             plan=parsed_args.plan, skip=parsed_args.skip, only=parsed_args.only))
         if None not in (done.combined_before, done.combined_after, done.combined_now):
@@ -167,12 +174,12 @@ class Reject(_OfPlan):
     """Reject a proposed plan, so that none of its moves is made. The next evaluation plans the
     aggregate again."""
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))
         self.say(f'Plan {parsed_args.plan} is rejected.')
 
 
-def _projects(moves):
+def _projects(moves: Sequence[contract.PlannedMove]) -> list[dict[str, Any]]:
     """Return a list of dicts with the effects of a plan on each project. The projects with the most
     moved servers come first.
 
@@ -186,12 +193,12 @@ def _projects(moves):
             for name in sorted({*moved, *relieved}, key=lambda name: (-moved[name], name))]
 
 
-def _project_text(project):
+def _project_text(project: Mapping[str, Any]) -> str:
     return (f'{project["project_id"]}: {columns.count(project["moved"], "server")} moved, relieved '
             f'by {columns.count(project["relieved"], "move")} of others')
 
 
-def _policy_text(policy):
+def _policy_text(policy: contract.PlannedPolicy) -> str:
     if policy.state != 'ok':
         return f'{policy.name}: no data: {policy.detail}'
     after = policy.imbalance_after
@@ -200,15 +207,15 @@ def _policy_text(policy):
             f'(threshold {policy.threshold:.3f})')
 
 
-def _stayed_text(stayed):
+def _stayed_text(stayed: contract.Stayed) -> str:
     return f'{stayed.reason}: {stayed.count}'
 
 
-def _refusal_text(refusal):
+def _refusal_text(refusal: contract.Refusal) -> str:
     return f'{refusal.instance_uuid} to {", ".join(refusal.hosts)}: {refusal.reason}'
 
 
-def _move_text(move):
+def _move_text(move: contract.PlannedMove) -> str:
     waits = ', '.join(map(str, move.depends_on))
     after = f'; waits for {waits}' if waits else ''
     return (f'{move.order}. {_server(move)} {move.source} -> {move.destination}: '
@@ -216,10 +223,10 @@ def _move_text(move):
             f'     next best: {_next_best(move)}')
 
 
-def _expected(move):
+def _expected(move: contract.PlannedMove) -> str:
     """Return a line with the predicted duration and downtime of a move; an empty text if there is
     no prediction."""
-    if move.expected_seconds is None:
+    if move.expected_seconds is None or move.expected_downtime is None:
         return ''
     begins = ('' if move.begins_after is None
               else f'begins after {columns.duration(move.begins_after)}, ')
@@ -228,7 +235,7 @@ def _expected(move):
             f'the server is stopped for {stopped or "less than 1"} ms')
 
 
-def _whose(move):
+def _whose(move: contract.PlannedMove) -> str:
     """Return a line with the projects that benefit from a move; an empty text if the move relieves
     no host."""
     if not move.benefits and not move.caused_by:
@@ -240,17 +247,18 @@ def _whose(move):
             f'relieved for {others}; {largest}')
 
 
-def _next_best(move):
+def _next_best(move: contract.PlannedMove) -> str:
     other = move.next_best
     if not other:
         return 'none that is permitted'
+    now = move.combined_after
+    instead = '' if now is None else f' instead of {now:.3f}'
     found = (f'{_server(other)} to {other.destination}, combined imbalance '
-             f'{other.combined_after:.3f} instead of {move.combined_after:.3f}, '
-             f'{other.memory_mb} MiB')
-    if other.combined_after < move.combined_after:
+             f'{other.combined_after:.3f}{instead}, {other.memory_mb} MiB')
+    if now is not None and other.combined_after < now:
         return f'{found}: better alone, and not with the rest of the plan or for what it copies'
     return found
 
 
-def _server(each):
+def _server(each: contract.PlannedMove | contract.NextBest) -> str:
     return columns.server(each.instance_uuid, each.instance_name)

@@ -1,5 +1,9 @@
 """The command that shows sums of moves and of loads."""
 
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+
 import msgspec
 
 from kronos_client.cli import arguments
@@ -28,7 +32,7 @@ class Report(command.Lister):
     the load after it, and the estimated load without moves.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--by', choices=contract.BY, action='append',
                             help='Show a total for each month, project or aggregate; may be '
@@ -45,7 +49,7 @@ class Report(command.Lister):
                             help='Count only moves in this aggregate.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         by = [name for name in contract.BY if name in (parsed_args.by or [contract.MONTH])]
         found = self.call(contract.SHOW, contract.ShowReport(
             by=by, since=parsed_args.since, until=parsed_args.until, project=parsed_args.project,
@@ -64,7 +68,7 @@ class Report(command.Lister):
             for each in found.sums]
 
 
-def _compared(comparison):
+def _compared(comparison: contract.Comparison) -> Iterator[str]:
     """Yield lines such as "Before, 2026-05-01 to 2026-05-31: a day has 52 hot minutes, ..."."""
     yield comparison.explanation
     for name, load in (('Before', comparison.before), ('After', comparison.after),
@@ -75,10 +79,10 @@ def _compared(comparison):
                    f'contended minutes of servers, by {load.observed_days:.1f} days of evaluations')
 
 
-def _minutes(seconds):
+def _minutes(seconds: float | None) -> columns.Optional:
     return columns.Optional(None if seconds is None else round(seconds / 60, 1))
 
 
-def _names(sums, by):
+def _names(sums: contract.Sums, by: Iterable[str]) -> list[str | None]:
     given = msgspec.structs.asdict(sums)
     return [given[name] for name in by]

@@ -1,6 +1,11 @@
 """Commands about room: how many new servers fit, whether the servers of a lost host restart, and
 which moves make room."""
 
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -14,7 +19,7 @@ VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 
 
-def add_change_arguments(parser):
+def add_change_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe hypothetical changes of the cloud."""
     group = parser.add_argument_group('hypothetical changes of the cloud', 'The result is computed '
                                       'as if these changes were made, in this order; each argument '
@@ -34,7 +39,7 @@ def add_change_arguments(parser):
                             '4:8192:40 (VCPUs, MiB, GiB); may be repeated.')
 
 
-def changes(parsed_args):
+def changes(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields of a request that describe the hypothetical changes."""
     return {name: getattr(parsed_args, name) for name in contract.Changes.__struct_fields__}
 
@@ -43,12 +48,12 @@ class _AboutRoom(command.Lister):
     """The base of commands about room in the present cloud, or in the cloud after hypothetical
     changes."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add_change_arguments(parser)
         return parser
 
-    def say_outcome(self, outcome):
+    def say_outcome(self, outcome: contract.Outcome) -> None:
         """Print the servers that have no place after the hypothetical changes: servers of lost
         hosts that cannot restart elsewhere, and new servers for which there is no room. If there
         are any, set the exit code to :data:`LOST`."""
@@ -86,7 +91,7 @@ class Capacity(_AboutRoom):
     room.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--flavor', metavar='<flavor>', action='append', default=[],
                             type=arguments.name,
@@ -104,7 +109,7 @@ class Capacity(_AboutRoom):
                                  'servers that exist.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.CAPACITY, contract.ShowCapacity(
             flavors=parsed_args.flavor, aggregate=parsed_args.aggregate,
             project=parsed_args.project, loss=parsed_args.loss, moves=parsed_args.moves,
@@ -129,7 +134,7 @@ class Capacity(_AboutRoom):
             for each in found.slots]
 
 
-def _full_in(slots):
+def _full_in(slots: contract.FlavorSlots) -> str | None:
     """Return a text with the number of days until no further server fits, such as "40 ± 9 days".
     Return None if the number is not known."""
     if slots.full_in_days is None:
@@ -150,7 +155,7 @@ class Failover(_AboutRoom):
     all restart, or it is unknown whether they can.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>', type=arguments.name,
                             help='Name of a host whose failure is assumed; may be repeated, and '
@@ -164,7 +169,7 @@ class Failover(_AboutRoom):
                                  'an operator gives.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.FAILOVER, contract.CheckFailover(
             hosts=parsed_args.hosts, aggregate=parsed_args.aggregate, **changes(parsed_args)))
         self.say_outcome(found.outcome)
@@ -185,20 +190,20 @@ class Failover(_AboutRoom):
             for each in shown]
 
 
-def moves_table(moves):
+def moves_table(moves: Iterable[contract.RoomMove]) -> command.Table:
     """Return (names of the columns, rows) of a table of moves that make room."""
     return ('Server', 'Source', 'Destination', 'GiB'), [
         (columns.server(each.instance_uuid, each.instance_name), each.source,
          each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
 
 
-def add_count_argument(parser):
+def add_count_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument for the number of new servers."""
     parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
                         help='Number of new servers; default: 1.')
 
 
-def sentences(room, count):
+def sentences(room: contract.Room, count: int) -> Iterator[str]:
     """Yield sentences about the moves that make room.
 
     :param room: Room of the response
@@ -215,7 +220,7 @@ def sentences(room, count):
 class _Moves(_AboutRoom):
     """The base of commands that show moves which make room for servers of one flavor."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
                             help='Name of the flavor of the new servers, or a size such as '
@@ -228,7 +233,7 @@ class _Moves(_AboutRoom):
                             help='Assume that the new servers belong to this project.')
         return parser
 
-    def add_count(self, parser):
+    def add_count(self, parser: argparse.ArgumentParser) -> None:
         """Add the argument for the number of servers or moves."""
         raise NotImplementedError
 
@@ -244,11 +249,11 @@ class RoomFragments(_Moves):
     such as --lose and --boot assume, a server does not restart or a new server finds no room.
     """
 
-    def add_count(self, parser):
+    def add_count(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE, default=50,
                             help='Maximum number of moves; default: 50.')
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.FRAGMENTS, contract.ShowFragments(
             flavor=parsed_args.flavor, moves=parsed_args.moves, aggregate=parsed_args.aggregate,
             project=parsed_args.project, **changes(parsed_args)))
@@ -271,10 +276,10 @@ class RoomCheck(_Moves):
     no room for all of the new servers.
     """
 
-    def add_count(self, parser):
+    def add_count(self, parser: argparse.ArgumentParser) -> None:
         add_count_argument(parser)
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.CHECK, contract.CheckRoom(
             flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
             project=parsed_args.project, **changes(parsed_args)))
@@ -299,7 +304,7 @@ class RoomWhatIf(_AboutRoom):
     new server finds no room.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
                             help='Show only this aggregate, and let servers restart only within '
@@ -311,7 +316,7 @@ class RoomWhatIf(_AboutRoom):
                             help='Show the restarts and moves of servers instead of the loads.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.WHAT_IF, contract.ShowChangedLoad(
             aggregate=parsed_args.aggregate, **changes(parsed_args)))
         self.say_outcome(found.outcome)
@@ -347,7 +352,7 @@ class RoomMake(command.Lister):
     servers, and nothing was recorded.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
                             help='Name of the flavor of the new servers.')
@@ -374,7 +379,7 @@ class RoomMake(command.Lister):
                                  'forbid such moves.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.MAKE, contract.MakeRoom(
             flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
             project=parsed_args.for_project, hold_seconds=parsed_args.hold,
@@ -395,14 +400,14 @@ class RoomMake(command.Lister):
 class RoomList(command.Lister):
     """List the room that is being made or kept for new servers, in one row for each request."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--all', action='store_true',
                             help='List also room that is no longer kept: used, released, expired '
                                  'or failed.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.LIST, contract.ListRooms(all=parsed_args.all))
         return ('Room', 'Flavor', 'Count', 'Used', 'State', 'Hosts', 'Until', 'Aggregate',
                 'Requested By'), [
@@ -416,13 +421,13 @@ class _OneRoom(command.ShowOne):
 
     operation = contract.SHOW
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('room', metavar='<uuid>',
                             help='Uuid of the request for room, as "room list" shows it.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(self.operation, contract.OneRoom(room=parsed_args.room))
         return ('Room', 'Aggregate', 'Flavor', 'Count', 'Project', 'State', 'Problem', 'Moves',
                 'GiB', 'Hosts', 'Used By', 'Kept By', 'Consumers', 'Plan', 'Requested By',

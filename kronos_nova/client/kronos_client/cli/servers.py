@@ -1,5 +1,9 @@
 """The command that explains why a server was moved, or why it stays."""
 
+import argparse
+import datetime
+from collections.abc import Iterator
+
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -15,7 +19,7 @@ class Explain(command.ShowOne):
     shown.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('server', metavar='<server>', help='Name or uuid of a server.')
         parser.add_argument('--at', metavar='<time>', type=arguments.past,
@@ -23,13 +27,13 @@ class Explain(command.ShowOne):
                                  f'{arguments.PAST}.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         found = self.call(contract.EXPLAIN, contract.ExplainServer(
             server=parsed_args.server, at=parsed_args.at))
         if parsed_args.formatter == 'table':
             for line in _missing(found, parsed_args.at):
                 self.say(line)
-        return zip(*{
+        return command.fields({
             'uuid': found.instance_uuid, 'name': columns.Optional(found.instance_name),
             'moves': columns.Lines(found.moves, _move_text),
             'planned': columns.Optional(found.planned, _planned_text),
@@ -44,10 +48,10 @@ class Explain(command.ShowOne):
             'refused_hosts': columns.Lines(found.refused_hosts, separator=', '),
             'movable': found.movable,
             'immovable_because': columns.Optional(found.immovable_because or None),
-        }.items(), strict=True)
+        })
 
 
-def _missing(found, at):
+def _missing(found: contract.Explanation, at: datetime.datetime | None) -> Iterator[str]:
     """Yield sentences about results that are missing: one if there is no move of the server to
     show, and one if nothing explains why the server stays. The sentences are needed because a table
     leaves out empty columns."""
@@ -60,14 +64,14 @@ def _missing(found, at):
                'no reason why it stays.')
 
 
-def _move_text(move):
+def _move_text(move: contract.ExplainedMove) -> str:
     begun = move.requested_at or move.created_at
     error = f': {move.error}' if move.error else ''
     return (f'{columns.local(begun)} {move.source} -> {move.destination}, '
             f'{move.state}{error}\n    {move.reason}{_gain(move)}{_next_best(move)}')
 
 
-def _gain(move):
+def _gain(move: contract.ExplainedMove) -> str:
     before, after = move.plan_imbalance_before, move.plan_imbalance_after
     if before is None:
         return ''
@@ -75,7 +79,7 @@ def _gain(move):
     return f'\n    its plan: combined imbalance {before:.3f} -> {reached}'
 
 
-def _next_best(move):
+def _next_best(move: contract.ExplainedMove) -> str:
     other = move.next_best
     if other is None:
         return ''
@@ -83,5 +87,5 @@ def _next_best(move):
             f'{other.destination}, combined imbalance {other.combined_after:.3f}')
 
 
-def _planned_text(move):
+def _planned_text(move: contract.PlannedMove) -> str:
     return f'{move.source} -> {move.destination}: {move.reason}'

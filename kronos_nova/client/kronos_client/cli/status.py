@@ -1,8 +1,11 @@
 """The command that shows the state of Kronos on one screen."""
 
+import argparse
 import collections
 import datetime
 import json
+from collections.abc import Iterator
+from collections.abc import Sequence
 
 import msgspec
 
@@ -37,7 +40,7 @@ class Status(command.Command):
     alerts by Prometheus, share/kronos/prometheus has rules, and receivers for a chat and e-mail.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         columns.add_text_or_json(parser)
         parser.add_argument('--watch', action='store_true',
@@ -46,16 +49,16 @@ class Status(command.Command):
                             help='Seconds between two refreshes of --watch; default: 2.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         text = _as_json if parsed_args.format == 'json' else _as_text
         try:
-            found = self._read()
+            found: contract.Status | None = self._read()
         except errors.Unreachable:
             if not parsed_args.watch:
                 raise
             found = None
 
-        def read_page():
+        def read_page() -> tuple[str, bool]:
             nonlocal found
             found = self._read()
             return text(found), True
@@ -63,15 +66,15 @@ class Status(command.Command):
         if parsed_args.watch:
             watching.watch(self.app.stdout, read_page, parsed_args.interval,
                            self.app.stderr if parsed_args.format == 'json' else None)
-        else:
+        elif found is not None:
             self.say(text(found))
         return UNREAD if found is None else EXIT[found.severity]
 
-    def _read(self):
+    def _read(self) -> contract.Status:
         return self.call(contract.SHOW, contract.ShowStatus(aggregates=True))
 
 
-def _as_json(found):
+def _as_json(found: contract.Status) -> str:
     maintained = found.maintenance
     body = {'format': FORMAT, 'severity': found.severity, 'at': found.at,
             **msgspec.structs.asdict(found)}
@@ -82,14 +85,14 @@ def _as_json(found):
                       default=lambda time: time.isoformat(timespec='seconds'))
 
 
-def _as_text(found):
+def _as_text(found: contract.Status) -> str:
     return '\n'.join(_lines(found))
 
 
-def _lines(found):
+def _lines(found: contract.Status) -> Iterator[str]:
     cloud = f' of {found.cloud}' if found.cloud else ''
     yield f'Kronos{cloud} at {columns.local(found.at)}: {_verdict(found)}'
-    for aggregate in found.aggregates:
+    for aggregate in found.aggregates or ():
         yield ''
         yield from _aggregate(aggregate, found.at)
     if found.drains:
@@ -117,7 +120,7 @@ def _lines(found):
         yield f'    {problem.remedy}'
 
 
-def _maintenance(found):
+def _maintenance(found: contract.MaintenanceState) -> str:
     hosts = collections.defaultdict(list)
     for each in found.hosts:
         hosts[each.state].append(each.host)
@@ -125,7 +128,7 @@ def _maintenance(found):
         f'{state}: {" ".join(named)}' for state, named in hosts.items())
 
 
-def _verdict(found):
+def _verdict(found: contract.Status) -> str:
     """Return a text with the number of conditions of each severity, such as "1 warning, 2 notices,
     see below"."""
     counts = collections.Counter(each.severity for each in found.problems)
@@ -135,7 +138,7 @@ def _verdict(found):
                      ) if counts else 'all is well'
 
 
-def _age(problem, now):
+def _age(problem: contract.Problem, now: datetime.datetime) -> str:
     """Return a text such as " (for 3 min 20 s)", the time for which a condition has lasted. Return
     an empty text if the time is not known."""
     if problem.since is None:
@@ -143,7 +146,7 @@ def _age(problem, now):
     return f' (for {columns.duration((now - problem.since).total_seconds())})'
 
 
-def _aggregate(aggregate, now):
+def _aggregate(aggregate: contract.Aggregate, now: datetime.datetime) -> Iterator[str]:
     whose = f', set by {aggregate.set_by}' if aggregate.set_by else ''
     repairs = ('' if aggregate.repairs in ('', aggregate.level)
                else f'; rule repairs: {aggregate.repairs}')
@@ -171,7 +174,7 @@ def _aggregate(aggregate, now):
         yield f'    plan {aggregate.plan.uuid}: {_plan(aggregate.plan)}'
 
 
-def _losses(losses):
+def _losses(losses: contract.Losses) -> str:
     """Return a text with the number of hosts or failure domains that can fail without harm, because
     all of their servers can restart elsewhere. An example is "hosts whose servers can all restart
     elsewhere: 7 of 8, 6 in Nova's own order; 1 not judged"."""
@@ -185,7 +188,7 @@ def _losses(losses):
                       f'{total}{in_order}', *unknown])
 
 
-def _times(aggregate, now):
+def _times(aggregate: contract.Aggregate, now: datetime.datetime) -> str:
     if aggregate.evaluated_at is None:
         return 'not evaluated yet'
     ago = columns.duration((now - aggregate.evaluated_at).total_seconds())
@@ -196,7 +199,7 @@ def _times(aggregate, now):
     return f'evaluated {ago} ago, {following}'
 
 
-def _policy(policy):
+def _policy(policy: contract.Policy) -> str:
     if policy.imbalance is None:
         return f'{policy.name}: no data: {policy.detail}'
     above = ', above it' if policy.imbalance > policy.threshold else ''
@@ -205,7 +208,7 @@ def _policy(policy):
             f'{policy.threshold:.3f}{above}{ahead}')
 
 
-def _plan(plan):
+def _plan(plan: contract.OpenPlan) -> str:
     count = columns.count(plan.moves, 'move')
     if plan.state == 'proposed':
         return (f'{count}, waiting for "plan approve" until '
@@ -221,7 +224,7 @@ def _plan(plan):
     return f'{ended} of {count} ended{f" ({bad})" if bad else ""}, {running} in progress{left}'
 
 
-def _workers(workers):
+def _workers(workers: Sequence[contract.Worker]) -> str:
     if not workers:
         return 'none'
     hosts = collections.defaultdict(list)

@@ -115,7 +115,7 @@ SHOW = Operation(
     name='moves:show', command='move show', method='GET', path='/v1/moves/{move}',
     request=OneMove, response=MoveDetail, refusals=(404,),
     summary='A move with every change of its state.')
-ABORT = Operation(
+ABORT: Operation[None] = Operation(
     name='moves:abort', command='move abort', method='POST', path='/v1/moves/{move}/abort',
     request=OneMove, audience=OPERATOR, status=202, refusals=(404, 409),
     summary='Request the end of a move; its state and events report the result.')

@@ -12,6 +12,9 @@ import msgspec
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 
+Answer = typing.TypeVar('Answer', bound=Response | None)
+"""Type of the response of an operation; None for an operation without a response."""
+
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
 """Roles for which operations are meant. The file of ``[kronos_api] policy_file`` can permit an
 operation to other roles."""
@@ -25,7 +28,7 @@ query string."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(typing.Generic[Answer]):
     """An operation of the API: its names, its types, and its HTTP method and path.
 
     name : name of the policy rule, and identifier in the OpenAPI document
@@ -47,7 +50,7 @@ class Operation:
     summary: str
     command: str | None = None
     request: type[Request] = Request
-    response: type[Response] | None = None
+    response: type[Answer] | None = None
     audience: str = READER
     status: int = 200
     refusals: tuple[int, ...] = ()

@@ -206,7 +206,7 @@ APPROVE = Operation(
     name='plans:approve', command='plan approve', method='POST', path='/v1/plans/{plan}/approve',
     request=ApprovePlan, response=Approved, audience=OPERATOR, refusals=(404, 409),
     summary='Approve a proposed plan, with all of its moves or without some.')
-REJECT = Operation(
+REJECT: Operation[None] = Operation(
     name='plans:reject', command='plan reject', method='POST', path='/v1/plans/{plan}/reject',
     request=OnePlan, audience=OPERATOR, status=204, refusals=(404, 409),
     summary='Reject a proposed plan.')

@@ -34,7 +34,7 @@ LIST = Operation(
     name='quarantine:list', command='quarantine list', method='GET', path='/v1/quarantine',
     response=Quarantine,
     summary='Servers that are not moved for some time, because a move of theirs failed.')
-REMOVE = Operation(
+REMOVE: Operation[None] = Operation(
     name='quarantine:end', command='quarantine remove', method='DELETE',
     path='/v1/quarantine/{server}', request=RemoveQuarantine, audience=OPERATOR, status=204,
     refusals=(404,), summary='End the quarantine of a server, so that it may be moved again.')

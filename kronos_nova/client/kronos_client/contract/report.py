@@ -13,8 +13,10 @@ from kronos_client.contract.base import Response
 from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
-MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
+By = Literal['month', 'project', 'aggregate']
+BY: tuple[By, By, By] = ('month', 'project', 'aggregate')
 """Properties by which the sums of a report can be grouped."""
+MONTH, PROJECT, AGGREGATE = BY
 
 
 class Sums(Response):
@@ -105,7 +107,7 @@ class ShowReport(Request):
     and ``since`` is a year earlier. Loads are summed for whole days (UTC). Moves whose single
     records are no longer kept are summed for whole days as well."""
 
-    by: Annotated[list[Literal['month', 'project', 'aggregate']], msgspec.Meta(max_length=3)] = []
+    by: Annotated[list[By], msgspec.Meta(max_length=3)] = []
     since: Maybe = None
     until: Maybe = None
     project: Name | None = None

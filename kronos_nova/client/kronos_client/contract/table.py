@@ -12,8 +12,10 @@ from kronos_client.contract import report
 from kronos_client.contract import room
 from kronos_client.contract import servers
 from kronos_client.contract import status
+from kronos_client.contract.operation import Operation
 
-OPERATIONS = (*status.OPERATIONS, *hosts.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS,
-              *servers.OPERATIONS, *automation.OPERATIONS, *evaluations.OPERATIONS,
-              *drains.OPERATIONS, *maintenance.OPERATIONS, *quarantine.OPERATIONS,
-              *report.OPERATIONS, *room.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (
+    *status.OPERATIONS, *hosts.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS,
+    *servers.OPERATIONS, *automation.OPERATIONS, *evaluations.OPERATIONS,
+    *drains.OPERATIONS, *maintenance.OPERATIONS, *quarantine.OPERATIONS,
+    *report.OPERATIONS, *room.OPERATIONS)
