@@ -137,16 +137,16 @@ class MaintenanceRunner:
     def _drained(self, found, host):
         if self._leave_out_if_removed(host):
             return
-        drain = self.dependencies.drains.latest(host)
-        if drain.state == drains.EMPTY and not self._is_empty(host):
+        drain = self._drain_in_force(host)
+        if drain is None:
+            self._to(host, m.LEFT_OUT)
+        elif drain.state == drains.EMPTY and not self._is_empty(host):
             self._tell(host, 'is not empty any more, or was enabled: not serviced before that is '
                              'corrected')
         elif drain.state == drains.EMPTY:
             self._to(host, m.HOOK)
             if not found.options.hook:
                 self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
-        elif drain.state in drains.OPENED:
-            self._to(host, m.LEFT_OUT)
         elif drain.state == drains.OVERDUE:
             self._request(found, host)
         elif drain.state == drains.BLOCKED and drain.left is not None:
@@ -156,6 +156,12 @@ class MaintenanceRunner:
         elif drain.left is not None:
             waits = f'; waits for {drain.waits_for}' if drain.waits_for else ''
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
+
+    def _drain_in_force(self, host):
+        """Return the newest drain of a host. Return None if this drain is released or about to be
+        released. The record of a drain is deleted some time after the drain was released."""
+        drain = self.dependencies.drains.latest(host)
+        return None if drain is None or drain.state in drains.OPENED else drain
 
     def _is_empty(self, host):
         """Return True if Nova confirms that the host is disabled and empty. Servers that the drain
@@ -171,7 +177,7 @@ class MaintenanceRunner:
     def _hooked(self, found, host):
         if host in self._hooks:
             self._watch_hook(host, self._hooks[host])
-        elif self.dependencies.drains.latest(host).state in drains.OPENED:
+        elif self._drain_in_force(host) is None:
             self._to(host, m.LEFT_OUT)
         elif found.options.hook and self._is_empty(host):
             self._hooks[host] = self.dependencies.run_hook(found.options.hook, host)
@@ -194,7 +200,7 @@ class MaintenanceRunner:
 
     def _returned(self, _found, host):
         drain = self.dependencies.drains.latest(host)
-        if drain.state == drains.RELEASED:
+        if drain is None or drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
             return
         service = self.dependencies.hosts.service(host)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import sqlalchemy as sa
 import testtools
 from fixtures import MonkeyPatch
 from oslo_db import exception as db_exc
@@ -10,6 +11,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances
+from kronos_nova.db import models
 from kronos_nova.drain import states as drains
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import maintenance as m
@@ -229,6 +231,16 @@ class MaintenanceRunnerTest(testtools.TestCase):
         fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASED)
         work.advance()
         self.assertEqual([m.LEFT_OUT], self.states())
+
+    def test_a_host_whose_released_drain_is_deleted_ends_no_run(self):
+        for state, then in ((m.DRAINING, m.LEFT_OUT), (m.HOOK, m.LEFT_OUT),
+                            (m.RETURNING, m.FINISHED)):
+            self.begin('a')
+            self.known.set_host('m', 'a', state)
+            self.run_anew().advance()
+            self.assertEqual((state, [then]), (state, self.states()))
+            with self.known.database.writer() as session:
+                session.execute(sa.delete(models.MaintenanceRow))
 
     def test_a_stop_while_it_is_found_out_what_fits_holds(self):
         work = self.begin()
