@@ -1,8 +1,13 @@
 """``kronos-manage allocations``: find wrong allocations, repair them, undo repairs."""
 
+import argparse
 import collections
 import time
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import TextIO
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from rich.console import Console
 from rich.progress import BarColumn
@@ -39,11 +44,14 @@ SILENT = 'silent_cell'
 """Name of the finding by which monitoring gets the number of cells that could not be audited. A
 cell cannot be audited if its database does not answer."""
 
+Rooms = dict[str, audit.KeptRoom]
+"""{uuid of a consumer in placement: KeptRoom}"""
+
 
 class Cloud:
     """Access to placement and to Nova's records. The access is configured in nova.conf."""
 
-    def __init__(self, options):
+    def __init__(self, options: argparse.Namespace):
         standalone.load_nova(options.config_file, options.config_dir)
         # Imported late: these modules import Nova, which has to be configured first.
         from kronos_nova.plugin import nova_records
@@ -52,7 +60,8 @@ class Cloud:
         self.placement = placement.client()
         self.nova = nova_records.CellRecords(self.placement)
 
-    def audit(self, limits, stderr, rooms):
+    def audit(self, limits: audit.AuditLimits, stderr: TextIO,
+              rooms: Callable[[], Rooms | None]) -> tuple[holdings.Holdings, audit.Audit]:
         """Audit the allocations. If ``stderr`` is a terminal, show the progress there.
 
         :param limits: AuditLimits
@@ -66,7 +75,7 @@ class Cloud:
                                      RoomAllocations(self.placement).is_ours)
 
 
-def _progress(stream):
+def _progress(stream: TextIO) -> Progress:
     return Progress('{task.description}', BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                     console=Console(file=stream), transient=True, disable=not stream.isatty())
 
@@ -77,7 +86,7 @@ class _Auditing(command.Lister):
 
     exit_code = CLEAN
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--grace', type=arguments.seconds, default=60, metavar='SECONDS',
@@ -89,11 +98,11 @@ class _Auditing(command.Lister):
                  'seconds; default: %(default)s.')
         return parser
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         super().run(parsed_args)
         return self.exit_code
 
-    def _audit(self, parsed_args):
+    def _audit(self, parsed_args: argparse.Namespace) -> tuple[holdings.Holdings, audit.Audit]:
         self.cloud = Cloud(self.app.options)
         self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
         held, result = self.cloud.audit(self.limits, self.app.stderr, self._rooms)
@@ -107,7 +116,7 @@ class _Auditing(command.Lister):
                 f'{", cell ".join(result.silent)}\n')
         return held, result
 
-    def _rooms(self):
+    def _rooms(self) -> Rooms | None:
         """Return {uuid of a consumer in placement: KeptRoom} for the consumers that keep room for
         future servers. Return None if the control database cannot be read."""
         try:
@@ -130,7 +139,7 @@ class Audit(_Auditing):
     cell could not be audited because its database does not answer.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         _held, result = self._audit(parsed_args)
         findings = result.findings
         self._note(result)
@@ -139,7 +148,7 @@ class Audit(_Auditing):
                 [(each.kind, each.instance, each.host or '', each.evidence, each.remedy)
                  for each in findings])
 
-    def _note(self, result):
+    def _note(self, result: audit.Audit) -> None:
         """Record the number of findings of each kind for monitoring. If the record cannot be made,
         the command prints a message. Its exit code does not change."""
         found = collections.Counter(each.kind for each in result.findings)
@@ -163,7 +172,7 @@ class Heal(_Auditing):
     and 4 are also used where a cell could not be audited because its database does not answer.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--apply', action='store_true',
                             help='Make the repairs, instead of only showing them.')
@@ -175,7 +184,7 @@ class Heal(_Auditing):
                             help='Repair only the allocations of this instance; may be repeated.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         held, result = self._audit(parsed_args)
         findings = result.findings
         chosen = [each for each in findings if self._is_chosen(each, parsed_args)]
@@ -189,18 +198,19 @@ class Heal(_Auditing):
                   each.detail, each.repair or '') for each in outcomes])
 
     @staticmethod
-    def _is_chosen(finding, parsed_args):
+    def _is_chosen(finding: audit.Finding, parsed_args: argparse.Namespace) -> bool:
         if parsed_args.instance and finding.instance not in parsed_args.instance:
             return False
         return finding.kind != audit.UNKNOWN or parsed_args.unknown
 
-    def _apply(self, held, findings):
+    def _apply(self, held: holdings.Holdings,
+               findings: Iterable[audit.Finding]) -> list[heal.Outcome]:
         healer = heal.Healer(self.cloud.placement, self.cloud.nova, held, self.limits,
                              _journal(self.app.conf), lambda: self._rooms() or {})
         return [self._healed(healer, each) for each in findings]
 
     @staticmethod
-    def _healed(healer, finding):
+    def _healed(healer: heal.Healer, finding: audit.Finding) -> heal.Outcome:
         """Return the Outcome of a repair. An error of the control database, in which the repair is
         recorded, must not hide the outcomes of the other repairs."""
         try:
@@ -209,7 +219,7 @@ class Heal(_Auditing):
             return heal.Outcome(finding=finding, state=repairs.FAILED, detail=error_text(error))
 
     @staticmethod
-    def _judge(result, outcomes, is_applied):
+    def _judge(result: audit.Audit, outcomes: Iterable[heal.Outcome], is_applied: bool) -> int:
         if not result.findings and not result.silent:
             return CLEAN
         if not is_applied:
@@ -222,13 +232,13 @@ class Heal(_Auditing):
 class Repairs(command.Lister):
     """List the repairs of allocations, oldest first."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--instance', metavar='UUID',
                             help='List only repairs of this instance.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         return (('Repair', 'Created At', 'Kind', 'Instance', 'State', 'Evidence', 'Detail'),
                 [(row.uuid, columns.Time(row.created_at), row.kind,
                   row.instance_uuid, row.state, row.evidence, row.detail)
@@ -244,19 +254,19 @@ class Undo(command.Command):
     database could not record this. The error says which.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('repair', metavar='REPAIR',
                             help='Uuid of the repair, as "allocations repairs" shows it.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         cloud = Cloud(self.app.options)
         heal.undo(cloud.placement, _journal(self.app.conf), parsed_args.repair)
         self.say(f'Repair {parsed_args.repair} is undone.')
 
 
-def _journal(conf):
+def _journal(conf: cfg.ConfigOpts) -> repairs_db.Repairs:
     engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
     database = db_engine.Database(engine)

@@ -7,6 +7,9 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
 from keystonemiddleware import auth_token
 from oslo_config import cfg
@@ -19,6 +22,7 @@ from kronos_nova.api import application
 from kronos_nova.api import events
 from kronos_nova.api.event_feed import Feed
 from kronos_nova.api.operation import Services
+from kronos_nova.api.protocol import Application
 from kronos_nova.cmd import api_server
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
@@ -88,12 +92,12 @@ class _App:
     """A substitute for the application of a command, with the attributes that
     :func:`kronos_nova.cmd.cloud.open_cloud` needs."""
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         self.conf = conf
         self.options = argparse.Namespace(config_file=conf.config_file, config_dir=conf.config_dir)
 
 
-def services(conf) -> Services:
+def services(conf: cfg.ConfigOpts) -> Services:
     """Return the Services that the operations of kronos-api use.
 
     :raises ConfigurationError: the value of an option is invalid
@@ -103,7 +107,7 @@ def services(conf) -> Services:
     invalid_values.refuse(conf, *GROUPS)
 
     @functools.cache
-    def opened():
+    def opened() -> cloud.Cloud:
         return cloud.open_cloud(_App(conf))
 
     group = conf.kronos_api
@@ -119,7 +123,7 @@ def services(conf) -> Services:
                                  replay.__name__))
 
 
-def make(conf):
+def make(conf: cfg.ConfigOpts) -> Application:
     """Make the WSGI application.
 
     :raises DatabaseVersionError: the control database is not at the revision of this code
@@ -127,7 +131,7 @@ def make(conf):
     return application.make(conf, services(conf))
 
 
-def serve(made, conf):
+def serve(made: Application, conf: cfg.ConfigOpts) -> api_server.Server:
     """Make a server for an application. The server listens when this function returns.
 
     An open stream of events occupies a thread. The server therefore has a thread for each permitted
@@ -162,11 +166,12 @@ class AdmissionLimit:
     refuses a health check. Without the limit, requests that wait for keystone could occupy all
     threads, and the health check of a load balancer would time out."""
 
-    def __init__(self, application, most: int):
+    def __init__(self, application: Application, most: int):
         self._application = application
         self._slots = threading.BoundedSemaphore(most)
 
-    def __call__(self, environ, start_response):
+    def __call__(self, environ: dict[str, Any],
+                 start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ['PATH_INFO'] == HEALTHCHECK:
             # A health check needs no token, so keystone is not asked about one.
             environ.pop('HTTP_X_AUTH_TOKEN', None)
@@ -179,7 +184,7 @@ class AdmissionLimit:
             self._slots.release()
 
 
-def _refuse(start_response):
+def _refuse(start_response: Callable[..., Any]) -> list[bytes]:
     # The request does not reach the middleware that makes the ids of other requests.
     request_id = context.generate_request_id()
     body = json.dumps({'errors': [{
@@ -192,7 +197,7 @@ def _refuse(start_response):
     return [body]
 
 
-def ask_keystone_once(conf):
+def ask_keystone_once(conf: cfg.ConfigOpts) -> None:
     """Set the default of ``[keystone_authtoken] http_request_max_retries`` to 0, so that a request
     to keystone is not repeated. With keystonemiddleware's own default, a thread would wait 22 s for
     a keystone that does not answer."""
@@ -201,7 +206,7 @@ def ask_keystone_once(conf):
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')
 
 
-def load(arguments):
+def load(arguments: list[str]) -> cfg.ConfigOpts:
     """Read the configuration of kronos-api.
 
     :param arguments: the command line
@@ -212,7 +217,7 @@ def load(arguments):
     return conf
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-api.
 
     :returns: the exit status: 0 ended by a signal, 1 the configuration is wrong
@@ -229,7 +234,7 @@ def main(argv=None):
         return 1
     LOG.info('The API is at http://%s:%d/', group.address, group.port)
 
-    def end(*_signal):
+    def end(*_signal: object) -> None:
         used.feed.close()
         sys.exit(0)
 

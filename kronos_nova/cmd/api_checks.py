@@ -1,6 +1,7 @@
 """Checks of kronos-api. They check its policy file, its snapshots, and its access to keystone."""
 
 import os
+from typing import Any
 
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
@@ -58,7 +59,7 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     return f'keystone at {address} validates tokens and logins', None
 
 
-def _plugin(conf):
+def _plugin(conf: cfg.ConfigOpts) -> Any:
     """Return the authentication plugin of ``[keystone_authtoken]``.
 
     :raises ConfigurationError: no plugin is configured, or it lacks an option
@@ -76,7 +77,7 @@ def _plugin(conf):
     return plugin
 
 
-def _refuse_missing_snapshots(path):
+def _refuse_missing_snapshots(path: str | None) -> None:
     if path and not os.path.isdir(path):
         raise exception.ConfigurationError(
             what='[kronos_api] snapshots_path', problem=f'{path} is not a folder',

@@ -8,11 +8,14 @@ hundred such clients would make the server unreachable.
 
 import resource
 import time
+from typing import Any
 
 from waitress import adjustments
 from waitress import channel
 from waitress import server
 from waitress import task
+
+from kronos_nova.api.protocol import Application
 
 HEAD_SECONDS = 10
 """Maximum seconds in which the headers of an HTTP request have to arrive. The seconds are counted
@@ -60,13 +63,13 @@ class Channel(channel.HTTPChannel):
         if there is no such request
     """
 
-    def __init__(self, *args, **given):
+    def __init__(self, *args: Any, **given: Any):
         super().__init__(*args, **given)
         self.waiting_since = self.creation_time
         # (time since which a finished answer waits to be read, its bytes at that time).
-        self._untaken = None
+        self._untaken: tuple[float, int] | None = None
 
-    def received(self, data):
+    def received(self, data: bytes) -> bool:
         had_begun = self.request is not None
         going_on = super().received(data)
         if self.request is None:
@@ -78,10 +81,10 @@ class Channel(channel.HTTPChannel):
     # waitress asks for events of connections that are closed while it collects the connections. A
     # new connection may then get the file descriptor of a closed one, and with it the event "not
     # open", by which waitress would close the new connection.
-    def readable(self):
+    def readable(self) -> bool:
         return self.connected and super().readable()
 
-    def writable(self):
+    def writable(self) -> bool:
         return self.connected and super().writable()
 
     @property
@@ -133,7 +136,7 @@ class Server(server.TcpWSGIServer):
     channel_class = Channel
     _looked_at: float | None = None
 
-    def maintenance(self, now):
+    def maintenance(self, now: float) -> None:
         # After a pause of the machine or a change of its clock, clients are not at fault. Their
         # data is read after this.
         looked_at, self._looked_at = self._looked_at, now
@@ -151,7 +154,7 @@ class Server(server.TcpWSGIServer):
         for _each in range(self._surplus()):
             self._make_room(now)
 
-    def handle_accept(self):
+    def handle_accept(self) -> None:
         is_full = self._surplus() > 0
         super().handle_accept()
         # Later, because a new connection must not get the file descriptor of a closed one, for
@@ -159,12 +162,12 @@ class Server(server.TcpWSGIServer):
         if is_full:
             self._make_room(time.time())
 
-    def _surplus(self):
+    def _surplus(self) -> int:
         """Return the number of connections that have to be closed to make room for new connections.
         The number is negative while there is room."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
-    def _make_room(self, now):
+    def _make_room(self, now: float) -> None:
         """Close one connection: the one whose client has stalled longest or, if no client has
         stalled, the one that has been silent longest. A connection whose request is in progress is
         not closed. Neither is one that has stalled or been silent for less than PATIENCE_SECONDS.
@@ -176,7 +179,7 @@ class Server(server.TcpWSGIServer):
                                         each.stalled_since or each.last_activity)).handle_close()
 
 
-def create(application, listeners: int, **given) -> Server:
+def create(application: Application, listeners: int, **given: Any) -> Server:
     """Return a server that listens.
 
     :param listeners: maximum number of event streams, which are permitted in addition to
@@ -190,12 +193,12 @@ def create(application, listeners: int, **given) -> Server:
                                   asyncore_use_poll=True, **given)
     dispatcher = task.ThreadedTaskDispatcher()
     dispatcher.set_thread_count(adj.threads)
-    shared = {}  # each server registers here, so that one loop runs all servers
+    shared: dict[int, Any] = {}  # each server registers here, so that one loop runs all servers
     return [Server(application, shared, dispatcher=dispatcher, adj=adj, sockinfo=each)
             for each in adj.listen][-1]
 
 
-def _permit_files(count):
+def _permit_files(count: int) -> None:
     """Raise the limit of open files of this process to ``count``, or to the hard limit if that is
     lower than ``count``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,10 +1,15 @@
 """The checks of ``kronos-test-config``. All checks run, even if one of them fails."""
 
 import dataclasses
+import datetime
 import os
 import ssl
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import kombu
 import kombu.exceptions
@@ -32,9 +37,13 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.metrics import prometheus
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.operations import overview
+from kronos_nova.placement.client import PlacementClient
 from kronos_nova.planners import base
+from kronos_nova.policies import PolicySet
 from kronos_nova.policies import windows as engine_windows
 from kronos_nova.room import shapes
 
@@ -65,7 +74,7 @@ class CheckWarning(Exception):  # noqa: N818 - no error
     :param value: result of the check, for other checks that need it
     """
 
-    def __init__(self, detail, value=None):
+    def __init__(self, detail: str, value: Any = None):
         super().__init__(detail)
         self.value = value
 
@@ -88,7 +97,8 @@ class Report:
         """Return the worst state of all findings; ``ok`` if there are none. Findings with the state
         "not checked" do not count. These checks were not made, because the host does not need the
         check or because an earlier check failed."""
-        found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
+        states = [*(row.state for row in self.findings), *(row.state for row in self.queries)]
+        found = [state for state in states if state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
 
@@ -98,11 +108,12 @@ class _Checks:
     :param skips: {name of a check: reason for skipping it}
     """
 
-    def __init__(self, skips):
-        self.rows = []
+    def __init__(self, skips: Mapping[str, str]):
+        self.rows: list[Finding] = []
         self._skips = skips
 
-    def check(self, name: str, function: Callable, *needed):
+    def check(self, name: str, function: Callable[[], tuple[str, Any]],
+              *needed: tuple[str, Any]) -> Any:
         """Run a check and record its finding. ``function`` returns (text of the finding, value that
         other checks need).
 
@@ -127,12 +138,12 @@ class _Checks:
             return value
         return None
 
-    def _add(self, name, state, detail):
+    def _add(self, name: str, state: str, detail: str) -> None:
         lines = [' '.join(line.split()) for line in detail.splitlines()]
         self.rows.append(Finding(name, state, '\n'.join(filter(None, lines))))
 
 
-def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
+def examine(conf: cfg.ConfigOpts, role: roles.Role, reach: 'Reach') -> Report:
     """Run all checks that a host of this role needs.
 
     :param reach: access to Nova and placement for the role
@@ -171,7 +182,9 @@ def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
     return Report(role.name, tuple(checks.rows), queries, tuple(rows), tuple(rules or ()))
 
 
-def _queries(conf, policy_set, answers, snapshot):
+def _queries(conf: cfg.ConfigOpts, policy_set: PolicySet | None,
+             answers: query_checks.Answers | None, snapshot: Snapshot | None
+             ) -> tuple[query_checks.QueryFinding, ...]:
     if policy_set is None or answers is None:
         return ()
     try:
@@ -195,24 +208,27 @@ class Reach:
     """Access to Nova and placement. The access is prepared when it is first used. If that fails,
     each later use has the same error, because Nova's configuration can be read only once."""
 
-    def __init__(self, role):
+    def __init__(self, role: roles.Role):
         self._role = role
-        self._found = self._error = None
+        self._found: roles.Access | None = None
+        self._error: Exception | None = None
 
-    def read(self):
+    def read(self) -> Snapshot:
         return self._parts()[0]()
 
-    def placement(self):
+    def placement(self) -> PlacementClient:
         return self._parts()[1]()
 
-    def flavors(self):
+    def flavors(self) -> tuple[Shape, ...]:
         return self._parts()[2]()
 
-    def _parts(self):
+    def _parts(self) -> roles.Access:
         if self._error is not None:
             raise self._error
         if self._found is None:
             try:
+                if self._role.connect is None:
+                    raise TypeError(f'a {self._role.name} host has no access to Nova')
                 self._found = self._role.connect()
             except Exception as error:
                 self._error = error
@@ -220,7 +236,7 @@ class Reach:
         return self._found
 
 
-def _options(conf, role):
+def _options(conf: cfg.ConfigOpts, role: roles.Role) -> tuple[str, None]:
     wrong = library_options.invalid_values_of(conf)
     if wrong:
         raise ValueError(invalid_values.described(wrong))
@@ -234,7 +250,7 @@ def _options(conf, role):
     return f'automation = {conf.kronos.automation}', None
 
 
-def _typos(conf, role):
+def _typos(conf: cfg.ConfigOpts, role: roles.Role) -> tuple[str, None]:
     problems = unknown_options.unknown_keys(conf)
     if role.name != roles.DAEMON and unknown_options.lacks_driver(conf):
         problems.append('Nova does not load Kronos, because "kronos" is not among the notification '
@@ -247,7 +263,7 @@ def _typos(conf, role):
     return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 
-def _plugin(role):
+def _plugin(role: roles.Role) -> tuple[str, None]:
     problems = roles.fits(role.managers)
     if problems:
         raise exception.ConfigurationError(
@@ -256,7 +272,7 @@ def _plugin(role):
     return f'it fits Nova\'s {" and ".join(role.managers)}', None
 
 
-def _windows(conf, now):
+def _windows(conf: cfg.ConfigOpts, now: float) -> tuple[str, tuple[engine_windows.Window, ...]]:
     found = engine_windows.parse(conf.kronos.maintenance_window).windows
     changed = [sentence for window in found for sentence in _clock_changes(window, now)]
     if changed:
@@ -266,7 +282,7 @@ def _windows(conf, now):
     return columns.count(len(found), 'window'), found
 
 
-def _clock_changes(window, now):
+def _clock_changes(window: engine_windows.Window, now: float) -> Iterator[str]:
     """Yield at most two sentences about a window and the changes between summer and winter time.
     One sentence lists the days on which the clock changes while the window is open. The other
     sentence lists the days on which the clock skips the time at which the window opens. On these
@@ -282,7 +298,7 @@ def _clock_changes(window, now):
                f'{window.aggregate} opens: {", ".join(late)}')
 
 
-def _day(window, change):
+def _day(window: engine_windows.Window, change: datetime.datetime) -> str:
     """Return a text about a clock change while a window is open. The text has the date, and the
     number of minutes by which the window ends later or earlier on that day."""
     before, after = window.clock_around(change)
@@ -290,11 +306,12 @@ def _day(window, change):
             f'{"later" if after > before else "earlier"} by the clock')
 
 
-def _minutes(duration):
+def _minutes(duration: datetime.timedelta) -> int:
     return round(duration.total_seconds() / 60)
 
 
-def _names(conf, snapshot, windows):
+def _names(conf: cfg.ConfigOpts, snapshot: Snapshot,
+           windows: Iterable[engine_windows.Window]) -> tuple[str, None]:
     known = {each.name for each in snapshot.aggregates} | {UNASSIGNED}
     named = {'aggregate_automation': set(conf.kronos.aggregate_automation),
              'maintenance_window': {window.aggregate for window in windows}
@@ -306,13 +323,13 @@ def _names(conf, snapshot, windows):
     return 'every aggregate that is named exists', None
 
 
-def _policies(conf):
+def _policies(conf: cfg.ConfigOpts) -> tuple[str, PolicySet]:
     found = policies.load(conf.kronos.policies_file)
     return (f'{len(found.active)} enabled of {len(found.policies)} in '
             f'{conf.kronos.policies_file}, mode {found.mode}'), found
 
 
-def _readable(conf, group):
+def _readable(conf: cfg.ConfigOpts, group: str) -> tuple[str, str | None]:
     """Return a pair for the argument ``needed`` of a check: (``[group]``, ``group``) if all options
     of the group have valid values. Otherwise return (``[group]``, None), so that the check is not
     made."""
@@ -320,7 +337,7 @@ def _readable(conf, group):
     return f'[{group}]', None if is_wrong else group
 
 
-def _prometheus(conf):
+def _prometheus(conf: cfg.ConfigOpts) -> tuple[str, prometheus.PrometheusClient]:
     client = prometheus.from_conf(conf)
     client.instant('vector(1)')
     try:
@@ -330,13 +347,13 @@ def _prometheus(conf):
     return f'{conf.kronos_prometheus.url} answers; retention: {retention}', client
 
 
-def _placement(reach):
+def _placement(reach: Reach) -> tuple[str, None]:
     client = reach.placement()
     return (f'microversion {client.negotiate()}, '
             f'{len(client.resource_classes())} resource classes'), None
 
 
-def _nova(reach):
+def _nova(reach: Reach) -> tuple[str, Snapshot]:
     snapshot = reach.read()
     available = sum(host.service.is_available for host in snapshot.hosts)
     return (f'{columns.count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them '
@@ -345,8 +362,9 @@ def _nova(reach):
             f'{columns.count(len(snapshot.server_groups), "server group")}'), snapshot
 
 
-def _scope(conf, snapshot):
-    counts, missing = {}, []
+def _scope(conf: cfg.ConfigOpts, snapshot: Snapshot) -> tuple[str, None]:
+    counts: dict[str, int] = {}
+    missing = []
     for name in aggregates.aggregates_in_scope(conf):
         try:
             counts[name] = len(snapshot.hosts_of(name))
@@ -374,7 +392,7 @@ def _no_aggregate(places: list[str]) -> exception.ConfigurationError:
         remedy='Correct the name; "openstack aggregate list" shows the names.')
 
 
-def _database(conf):
+def _database(conf: cfg.ConfigOpts) -> tuple[str, db_engine.Database]:
     file = db_engine.control_url(conf).partition('sqlite:///')[2]
     if file and not os.path.exists(file):  # opening it would create it, with the wrong owner
         raise exception.ConfigurationError(
@@ -392,7 +410,8 @@ def _database(conf):
             db_engine.Database(engine))
 
 
-def _noise(conf, policy_set, database):
+def _noise(conf: cfg.ConfigOpts, policy_set: PolicySet,
+           database: db_engine.Database) -> tuple[str, None]:
     """Check that the threshold of each policy is above its noise. The noise is the imbalance that
     remains by chance among hosts with equal expected loads. The last evaluations of the aggregates
     in scope have computed the noise. The thresholds are those of the policies file, which may have
@@ -413,7 +432,8 @@ def _noise(conf, policy_set, database):
     return f'{columns.count(len(found), "threshold")} above what noise makes', None
 
 
-def _loads(conf, policy_set, answers, snapshot):
+def _loads(conf: cfg.ConfigOpts, policy_set: PolicySet, answers: query_checks.Answers,
+           snapshot: Snapshot) -> tuple[str, None]:
     """Check that the answers to all queries agree with Nova and with each other. An evaluation
     makes the same checks."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
@@ -431,7 +451,7 @@ def _loads(conf, policy_set, answers, snapshot):
     return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None
 
 
-def _exporters(answers, snapshot):
+def _exporters(answers: query_checks.Answers, snapshot: Snapshot) -> tuple[str, None]:
     """Check the series of the exporters, and warn if they show that an exporter leaves out data."""
     wrong = list(exporter_checks.problems(answers.instant, snapshot))
     if wrong:
@@ -439,7 +459,8 @@ def _exporters(answers, snapshot):
     return 'none says that it leaves something out', None
 
 
-def _rules(conf, policy_set, snapshot):
+def _rules(conf: cfg.ConfigOpts, policy_set: PolicySet,
+           snapshot: Snapshot) -> tuple[str, list[rule_table.RuleRow]]:
     """Check the rules in the policies file, and check that no host is in several failure domains of
     one level."""
     levels = conf.kronos.failure_domain_key
@@ -450,7 +471,7 @@ def _rules(conf, policy_set, snapshot):
     return rule_table.summary(found), found
 
 
-def _buffers(conf, policy_set, reach):
+def _buffers(conf: cfg.ConfigOpts, policy_set: PolicySet, reach: Reach) -> tuple[str, None]:
     """Check the buffers of the policies file. The check warns about a buffer whose aggregate Kronos
     does not balance, or whose flavor does not exist in Nova."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
@@ -465,7 +486,7 @@ def _buffers(conf, policy_set, reach):
     return columns.count(len(policy_set.buffers), 'buffer'), None
 
 
-def _broker(conf):
+def _broker(conf: cfg.ConfigOpts) -> tuple[str, None]:
     """Check every broker of the two options ``transport_url`` separately. oslo.messaging itself
     would hide a broker that is down, because it continues with the next broker."""
     rpc = _transport_url(conf, RPC_URL, oslo_messaging.get_rpc_transport, lambda: None)
@@ -481,7 +502,8 @@ def _broker(conf):
     return f'{columns.count(count, "broker")} {"answer" if count > 1 else "answers"}', None
 
 
-def _transport_url(conf, option, get_transport, given):
+def _transport_url(conf: cfg.ConfigOpts, option: str, get_transport: Callable[..., object],
+                   given: Callable[[], str | None]) -> oslo_messaging.TransportURL:
     """Return a TransportURL, with which oslo.messaging can make a transport.
 
     :param given: returns the value of the option; None for the value of ``[DEFAULT]``. Called after
@@ -503,7 +525,7 @@ def _transport_url(conf, option, get_transport, given):
             remedy='Compare the option with that of the other services of Nova.') from error
 
 
-def _doubts(conf, option, url):
+def _doubts(conf: cfg.ConfigOpts, option: str, url: oslo_messaging.TransportURL) -> list[str]:
     """Return sentences about the brokers of a URL that do not answer, or that cannot be checked.
 
     :raises ConfigurationError: none of the brokers answers
@@ -518,7 +540,8 @@ def _doubts(conf, option, url):
     return wrong
 
 
-def _unreachable(conf, url, host):
+def _unreachable(conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL,
+                 host: oslo_messaging.TransportHost) -> str | None:
     """Return the reason why a broker cannot be used; None if it can be used."""
     group = conf.oslo_messaging_rabbit
     connection = kombu.Connection(
@@ -535,19 +558,20 @@ def _unreachable(conf, url, host):
     return None
 
 
-def _tls(group, url):
+def _tls(group: cfg.ConfigOpts.GroupAttr,
+         url: oslo_messaging.TransportURL) -> dict[str, Any] | bool:
     """Return the argument ``ssl`` of a kombu connection, as oslo.messaging makes it from its
     options: false for a connection without TLS, else the files and checks of TLS."""
     files = {'keyfile': group.ssl_key_file, 'certfile': group.ssl_cert_file,
              'ca_certs': group.ssl_ca_file}
-    found = {name: path for name, path in files.items() if path}
+    found: dict[str, Any] = {name: path for name, path in files.items() if path}
     if group.ssl_ca_file:
         found['cert_reqs'] = ssl.CERT_REQUIRED
         found['server_hostname'] = url.hosts[0].hostname if len(url.hosts) == 1 else None
     return group.ssl and (found or True)
 
 
-def _claims(conf):
+def _claims(conf: cfg.ConfigOpts) -> tuple[str, None]:
     """Check that the folder of the claims database of this host exists. The database itself does
     not have to exist, because nova-compute makes the database when it starts."""
     if conf.kronos_claims.store != 'sqlite':

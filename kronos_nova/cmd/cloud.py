@@ -4,6 +4,9 @@ public API. Otherwise, they run Nova's code in their own process."""
 import dataclasses
 import time
 from collections.abc import Callable
+from typing import Any
+
+from oslo_config import cfg
 
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.executor.hosts import HostApi
@@ -41,7 +44,7 @@ class Cloud:
     dry_run: DryRun = not_asked
 
 
-def open_cloud(app) -> Cloud:
+def open_cloud(app: Any) -> Cloud:
     """Return the access to the cloud that the command's configuration describes.
 
     :param app: the kronos-manage that runs, with ``conf`` and ``options``
@@ -64,7 +67,7 @@ def open_cloud(app) -> Cloud:
                  lambda: RoomAllocations(placement.client()), SchedulerDryRun())
 
 
-def planner_ports(conf, asked: DryRun) -> PlannerPorts:
+def planner_ports(conf: cfg.ConfigOpts, asked: DryRun) -> PlannerPorts:
     """Return the PlannerPorts (metrics source, clock and dry run) of a command that plans.
 
     :param asked: the dry run of the :class:`Cloud`

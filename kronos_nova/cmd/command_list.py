@@ -1,11 +1,13 @@
 """The list of commands that ``kronos-manage --help`` shows."""
 
+import argparse
 import ast
 import importlib.util
 import inspect
 import pathlib
 import re
 from importlib import metadata
+from typing import Any
 
 from cliff import commandmanager
 from cliff import help as cliff_help
@@ -45,7 +47,9 @@ def _docstring(point: Point) -> str | None:
 class Help(cliff_help.HelpCommand):
     """Show the commands, or explain one."""
 
-    def take_action(self, parsed_args):
+    app: Any  # kronos-manage
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.cmd:
             return super().take_action(parsed_args)
         self.app.print_commands()

@@ -2,6 +2,8 @@
 
 import sys
 
+from oslo_config import cfg
+
 from kronos_nova.cmd import daemon
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.drain.progress import HostDrains
@@ -13,7 +15,7 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.room_allocations import RoomAllocations
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run the planning worker.
 
     :returns: the exit status
@@ -24,7 +26,7 @@ def main(argv=None):
     return planning_worker.serve(conf, lambda: make_sources(conf), args.answers, may_write)
 
 
-def make_sources(conf):
+def make_sources(conf: cfg.ConfigOpts) -> planning_worker.Sources:
     connection = connect(conf)
     inventory = OpenStackInventory(
         connection, domain_keys=conf.kronos.failure_domain_key)

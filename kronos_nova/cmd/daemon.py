@@ -15,6 +15,10 @@ import functools
 import socket
 import threading
 import time
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
+from typing import Protocol
 
 import cotyledon
 import oslo_messaging as messaging
@@ -48,7 +52,7 @@ after both times, it is killed. Raised, a process that hangs is killed later; lo
 killed while it saves its state. Not measured."""
 
 
-def load_config(prog, arguments):
+def load_config(prog: str, arguments: list[str]) -> cfg.ConfigOpts:
     """Read Nova's configuration into the process-wide ConfigOpts, and return it. The process-wide
     object is needed because oslo.messaging reads some options only from there.
 
@@ -58,7 +62,7 @@ def load_config(prog, arguments):
     return manage.load_service_config(cfg.CONF, prog, arguments)
 
 
-def refuse_unless_wanted(conf):
+def refuse_unless_wanted(conf: cfg.ConfigOpts) -> None:
     """Refuse to start a daemon unless ``[kronos] run_in`` is ``daemons``, and the options of the
     process itself have valid values. Other invalid values are logged by the parts that use them.
 
@@ -73,7 +77,7 @@ def refuse_unless_wanted(conf):
                    'restart the conductors.')
 
 
-def make_context(conf, aggregates):
+def make_context(conf: cfg.ConfigOpts, aggregates: Iterable[str]) -> service.ServiceContext:
     """Return the ServiceContext, which has the dependencies of a daemon's services. This function
     may be called only after the daemon has forked.
 
@@ -93,6 +97,16 @@ def make_context(conf, aggregates):
             stops=stops, aggregates=tuple(aggregates)))
 
 
+class Parts(Protocol):
+    """The protocol of the object that does the work of a daemon."""
+
+    def tick(self) -> None:
+        """Do the work that is due."""
+
+    def drain(self) -> None:
+        """Leave the work before the process ends."""
+
+
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of an object every ``poll_interval`` until it is terminated.
 
@@ -100,36 +114,38 @@ class Daemon(cotyledon.Service):
         ``drain()`` is called before the process ends
     """
 
-    def __init__(self, worker_id, conf, name, make_parts):
+    def __init__(self, worker_id: Any, conf: cfg.ConfigOpts, name: str,
+                 make_parts: Callable[[], Parts]):
         super().__init__(worker_id)
-        self.name = name
+        self.name = name  # type: ignore[misc]  # cotyledon declares the name of the class alone
+        self._name = name
         self._conf = conf
         self._make_parts = make_parts
-        self._parts = None
+        self._parts: Parts | None = None
         self._guard = guard.Guard()
         self._ending, self._ended = threading.Event(), threading.Event()
 
-    def run(self):
+    def run(self) -> None:
         try:
             while not self._ending.is_set():
-                self._guard.run(self.name, self._tick)
+                self._guard.run(self._name, self._tick)
                 self._ending.wait(self._conf.kronos_executor.poll_interval)
             if self._parts is not None:
-                self._guard.run(self.name, self._parts.drain)
+                self._guard.run(self._name, self._parts.drain)
         finally:
             self._ended.set()
 
-    def _tick(self):
+    def _tick(self) -> None:
         if self._parts is None:
             self._parts = self._make_parts()
         self._parts.tick()
 
-    def terminate(self):
+    def terminate(self) -> None:
         LOG.info('%s ends', self.name)
         self._ending.set()
         self._ended.wait()
 
-    def reload(self):
+    def reload(self) -> None:
         LOG.info('%s reads its configuration again', self.name)
         try:
             _refuse_invalid(self._conf)
@@ -141,7 +157,7 @@ class Daemon(cotyledon.Service):
                       'be read again: %s. Correct it, and send SIGHUP again.', self.name, error)
 
 
-def _refuse_invalid(conf):
+def _refuse_invalid(conf: cfg.ConfigOpts) -> None:
     """Read the configuration files of ``conf`` into another ConfigOpts, and check the options that
     may change while the daemon runs.
 
@@ -158,7 +174,7 @@ def _refuse_invalid(conf):
     levels.defaults(fresh)  # oslo.config does not check the levels of single aggregates
 
 
-def serve(conf, name, make_parts):
+def serve(conf: cfg.ConfigOpts, name: str, make_parts: Callable[[], Parts]) -> None:
     """Run the daemon with this name until a signal ends it."""
     manager = cotyledon.ServiceManager(
         graceful_shutdown_timeout=int(conf.kronos_executor.drain_timeout) + LAST_SECONDS)

@@ -1,8 +1,12 @@
 """``kronos-manage db``: commands for the schemas and rows of the control database and of the claims
 database."""
 
+import argparse
 import collections
 import dataclasses
+from collections.abc import Callable
+
+from oslo_config import cfg
 
 from kronos_client.cli import arguments
 from kronos_client.cli import command
@@ -24,7 +28,9 @@ ANSWER_SECONDS = 5
 database that is down is reported later; lowered, a slow database counts as down. Not measured."""
 
 
-def open_engine(conf, name, control_engine=db_engine.control_engine):
+def open_engine(conf: cfg.ConfigOpts, name: str,
+                control_engine: Callable[[cfg.ConfigOpts], db_engine.Engine]
+                = db_engine.control_engine) -> db_engine.Engine:
     """Return an SQLAlchemy engine for a database.
 
     :param name: 'control' or 'claims'
@@ -35,14 +41,14 @@ def open_engine(conf, name, control_engine=db_engine.control_engine):
     return db_engine.create_engine(db_engine.claims_url(conf))
 
 
-def _impatient(conf):
+def _impatient(conf: cfg.ConfigOpts) -> db_engine.Engine:
     """Return an engine of the control database with a short time limit, for a command that reads
     the revision of the schema."""
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 
 class _PerDatabase(command.Lister):
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('databases', nargs='*', metavar='DATABASE',
                             choices=[*migrate.HISTORIES, []],
@@ -51,7 +57,9 @@ class _PerDatabase(command.Lister):
                                  'default: both.')
         return parser
 
-    def selected(self, parsed_args, *how):
+    def selected(self, parsed_args: argparse.Namespace,
+                 *how: Callable[[cfg.ConfigOpts], db_engine.Engine]
+                 ) -> list[tuple[db_engine.Engine, migrate.RevisionHistory]]:
         """Return the selected databases as ``[(engine, migrate.History), ...]``.
 
         :param how: further arguments of :func:`open_engine`, after ``name``
@@ -68,7 +76,7 @@ class Sync(_PerDatabase):
     nova-compute also creates and upgrades the claims database when it starts.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         rows = [(history.name, *migrate.sync(engine, history))
                 for engine, history in self.selected(
                     parsed_args, db_engine.patient_control_engine)]
@@ -78,7 +86,7 @@ class Sync(_PerDatabase):
 class Version(_PerDatabase):
     """Show the revision of a database's schema, and the revision that this release needs."""
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         rows = [(history.name, migrate.current(engine, history), migrate.head(history))
                 for engine, history in self.selected(parsed_args, _impatient)]
         return ('Database', 'Revision', 'Needed'), rows
@@ -93,18 +101,18 @@ class Check(command.Lister):
 
     exit_code = CLEAN
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--fix', action='store_true',
                             help='Make the changes that the column Remedy shows. The services may '
                                  'run meanwhile.')
         return parser
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         super().run(parsed_args)
         return self.exit_code
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         conf = self.app.conf
         found = check.examine(db_engine.control_database(conf),
                               aggregates.aggregates_in_scope(conf),
@@ -122,7 +130,7 @@ class Purge(command.Lister):
     is already large. Plans and moves that wait or run are kept, whatever their age.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--days', type=arguments.at_least(1, bounds.MOST_DAYS), metavar='N',
@@ -130,12 +138,13 @@ class Purge(command.Lister):
                  '*_retention_days of [kronos_database], one for each kind of data.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         days = retention.Days.from_conf(self.app.conf)
         if parsed_args.days is not None:
             days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
         pruned = retention.Retention(database.control_database(self.app.conf), days)
-        dropped, now = collections.Counter(), pruned.database.utcnow()
+        dropped: collections.Counter[str] = collections.Counter()
+        now = pruned.database.utcnow()
         while any((step := pruned.step(now)).values()):
             dropped.update(step)
         return ('Table', 'Dropped'), [(name, dropped[name]) for name in retention.SELECTS]

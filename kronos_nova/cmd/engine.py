@@ -29,7 +29,7 @@ class Engine:
     """The parts of kronos-engine. They plan in child processes, and send planned moves to
     executors."""
 
-    def __init__(self, conf, arguments):
+    def __init__(self, conf: cfg.ConfigOpts, arguments: list[str]):
         context = daemon.make_context(conf, aggregates.aggregates_in_scope(conf))
         journal = self._journal = context.executor_ports.journal
         self._guard = guard.Guard()
@@ -46,7 +46,7 @@ class Engine:
         self._pruner = retention.Pruner(conf, journal.database, journal.worker,
                                          journal.database.utcnow)
 
-    def tick(self):
+    def tick(self) -> None:
         utcnow = self._journal.database.utcnow
         self._journal.heartbeat(utcnow(), ENGINE)
         self._guard.run('dispatcher', self._dispatch.tick)
@@ -54,12 +54,12 @@ class Engine:
         utcnow.check()
         self._planning.tick()
 
-    def drain(self):
+    def drain(self) -> None:
         self._planning.stop()
         self._dispatch.stop()
 
 
-def check(conf):
+def check(conf: cfg.ConfigOpts) -> None:
     """Check the configuration before the engine starts.
 
     :raises ConfigurationError: the configuration has an error that an operator has to correct
@@ -71,7 +71,7 @@ def check(conf):
     prometheus.from_conf(conf)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-engine.
 
     :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration

@@ -32,7 +32,7 @@ class ExecutorParts:
     moves and carries them out. A third part disables and enables hosts for drains. If a part raises
     an error, the error is logged once, and the other parts continue."""
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         self._conf = conf
         self._guard = guard.Guard()
         context = daemon.make_context(conf, aggregates(conf))
@@ -43,12 +43,12 @@ class ExecutorParts:
             context.executor_ports, OpenStackHostApi(connection.connect(conf)),
             lambda: conf.kronos_executor.ha_disabled_reasons, high_availability.for_conf(conf))
 
-    def tick(self):
+    def tick(self) -> None:
         self._guard.run('executor', self._execution.tick)
         self._guard.run('dispatcher', self._dispatch.tick)
         self._guard.run('drain service', self._drains.tick)
 
-    def drain(self):
+    def drain(self) -> None:
         """Continue the accepted moves for at most ``drain_timeout``, then leave the remaining moves
         to other executors. An outage of the database does not shorten this time."""
         self._execution.stop_taking()
@@ -61,12 +61,12 @@ class ExecutorParts:
         self._guard.run('dispatcher', self._dispatch.stop)
 
 
-def aggregates(conf):
+def aggregates(conf: cfg.ConfigOpts) -> list[str]:
     pool = [snapshot.UNASSIGNED] if conf.unassigned else []
     return [*dict.fromkeys(conf.aggregate), *pool]
 
 
-def check(conf):
+def check(conf: cfg.ConfigOpts) -> None:
     """Check the configuration before the executor starts.
 
     :raises ConfigurationError: the configuration has an error that an operator has to correct
@@ -79,7 +79,7 @@ def check(conf):
     connection.connect(conf)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-executor.
 
     :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration

@@ -2,6 +2,8 @@
 
 import signal
 import sys
+import threading
+from wsgiref.simple_server import WSGIServer
 
 import prometheus_client
 from oslo_config import cfg
@@ -21,7 +23,7 @@ GROUPS = ('kronos', 'kronos_database', 'kronos_executor', 'kronos_exporter')
 LOG = logging.getLogger(__name__)
 
 
-def serve(conf):
+def serve(conf: cfg.ConfigOpts) -> tuple[WSGIServer, threading.Thread]:
     """Start an HTTP server in a new thread. The server answers the scrapes of Prometheus.
 
     :returns: the server and its thread
@@ -46,7 +48,7 @@ def serve(conf):
             remedy='Set address to an address of this host, and port to a free port.') from error
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-exporter.
 
     :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration

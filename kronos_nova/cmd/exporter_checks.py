@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from kronos_nova import boundary
 from kronos_nova import exception
@@ -46,7 +48,7 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
                'the textfile collector and add it to node_memory_MemAvailable_bytes')
 
 
-def _of_cloud(instant, snapshot):
+def _of_cloud(instant: Callable[[str], Vector], snapshot: Snapshot) -> set[str] | None:
     """Return the set of the values of the label "instance" of all exporters on hosts of this cloud.
     The values are shortened for messages. Return None in two cases: Prometheus does not answer; or
     for some kind of exporter, no label has the names of this cloud's hosts."""
@@ -61,11 +63,11 @@ def _of_cloud(instant, snapshot):
     return {_shown(labels) for each in targets for labels in each.hosts.values()}
 
 
-def _shown(labels):
+def _shown(labels: Mapping[str, str]) -> str:
     return boundary.shown(labels.get('instance', ''), 80)
 
 
-def _by_instance(instant, promql):
+def _by_instance(instant: Callable[[str], Vector], promql: str) -> dict[str, float]:
     """Return the answer to an instant query as {value of the label "instance": value of the
     series}. The labels are shortened for messages. Without an answer, the result is empty."""
     try:
@@ -75,6 +77,6 @@ def _by_instance(instant, promql):
     return {_shown(sample.labels): sample.value for sample in samples}
 
 
-def _listed(names):
+def _listed(names: Sequence[str]) -> str:
     more = f' and {len(names) - NAMED} more' if len(names) > NAMED else ''
     return ', '.join(names[:NAMED]) + more

@@ -21,7 +21,7 @@ def user() -> str:
     return f'{_name_of(login)} as {running}'
 
 
-def _login_uid():
+def _login_uid() -> int | None:
     """Return the id of the user who has logged in. sudo and su do not change this id, and users
     cannot change it. Return None if there was no login, as in a service or a container."""
     try:
@@ -31,7 +31,7 @@ def _login_uid():
     return None if uid == NOBODY_LOGGED_IN else uid
 
 
-def _name_of(uid):
+def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,10 +1,18 @@
 """``kronos-manage maintenance``: commands that service hosts one after the other."""
 
+import argparse
 import contextlib
 import dataclasses
 import os
 import signal
 import threading
+import types
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
@@ -22,9 +30,11 @@ from kronos_nova.db.drains import Drains
 from kronos_nova.db.error_text import error_text
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import orders
+from kronos_nova.drain.states import Drain
 from kronos_nova.executor import outages
 from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance as m
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
@@ -40,16 +50,19 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the process of a maintenance in an orderly way. The process first ends its
 hooks. The maintenance may then be resumed at once."""
 
+Check = Callable[[list[Drain]], list[orders.Checked]]
+"""A function that plans drains."""
+
 
 @contextlib.contextmanager
-def _signals():
+def _signals() -> Iterator[threading.Event]:
     """Yield an Event that is set when one of the signals in ENDING arrives. A second signal of the
     same kind is not caught, and usually ends the process at once. A signal that the process ignored
     before, such as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
-    before = {number: signal.getsignal(number) for number in ENDING}
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in ENDING}
 
-    def end(number, _frame):
+    def end(number: int, _frame: types.FrameType | None) -> None:
         signal.signal(number, before[number])
         ended.set()
     for number, handler in before.items():
@@ -65,7 +78,7 @@ def _signals():
 class _Running(command.Command):
     """The base class of the commands that run a maintenance."""
 
-    def carry_on(self, uuid, checker):
+    def carry_on(self, uuid: str, checker: 'Checker') -> int:
         """Run a maintenance until it is done or stopped, a hook has failed, or a signal arrives.
         Return the exit code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
@@ -94,7 +107,8 @@ class _Running(command.Command):
 
     @staticmethod
     @contextlib.contextmanager
-    def _running(maintenances, work, uuid):
+    def _running(maintenances: Maintenances, work: maintenance_runner.MaintenanceRunner,
+                 uuid: str) -> Iterator[None]:
         try:
             yield
         finally:
@@ -104,7 +118,8 @@ class _Running(command.Command):
             with contextlib.suppress(db_exc.DBError):
                 maintenances.give_back(uuid, runner())
 
-    def _advance(self, maintenances, work):
+    def _advance(self, maintenances: Maintenances,
+                 work: maintenance_runner.MaintenanceRunner) -> int | None:
         """Carry out the next step of the maintenance. Return the exit code of the command if the
         maintenance has ended or was stopped; None if the maintenance continues."""
         found = work.advance()
@@ -125,10 +140,11 @@ class _Running(command.Command):
             return STOPPED
         return None
 
-    def _dependencies(self, checker, maintenances, uuid):
+    def _dependencies(self, checker: 'Checker', maintenances: Maintenances,
+                      uuid: str) -> maintenance_runner.Dependencies:
         options = maintenances.get(uuid).options
 
-        def check(wanted):
+        def check(wanted: list[Drain]) -> list[orders.Checked]:
             # The sign of life comes first, because reading a large cloud several times takes long.
             acquire(maintenances, uuid)
             snapshot, checked = checker.check(wanted)
@@ -143,16 +159,18 @@ class _Running(command.Command):
             drain=lambda host, later: self._drain(check, options, host, later))
 
     @staticmethod
-    def _drain(check, options, host, later):
+    def _drain(check: Check, options: m.MaintenanceOptions, host: str,
+               later: Iterable[str]) -> Drain:
         [[_name, [drain], _plan]] = check([_request(options, host, later)])
         return drain
 
-    def _say(self, line):
+    def _say(self, line: str) -> None:
         self.app.stdout.write(f'{columns.local(clock.utcnow())} {line}\n')
         self.app.stdout.flush()
 
 
-def fitting(check, options, wanted, later):
+def fitting(check: Check, options: m.MaintenanceOptions, wanted: Sequence[str],
+            later: Iterable[str]) -> list[str]:
     """Return the first hosts of ``wanted``, as many as can be empty at the same time. The first
     host is returned even if it cannot be emptied or is not in scope; its drain, or the refusal of
     its drain, then shows the reason.
@@ -170,7 +188,8 @@ def fitting(check, options, wanted, later):
     return list(wanted[:1])
 
 
-def _keep_a_host(snapshot, checked, drained):
+def _keep_a_host(snapshot: Snapshot, checked: Iterable[orders.Checked],
+                 drained: Collection[str]) -> None:
     """Check that planned drains leave a host that takes servers in each aggregate.
 
     :param checked: the planned drains, as :meth:`Checker.check` returns them
@@ -182,7 +201,8 @@ def _keep_a_host(snapshot, checked, drained):
         raise exception.DrainRefused(reason=reason)
 
 
-def _refuse_losses(checker, options, snapshot, checked, drained):
+def _refuse_losses(checker: 'Checker', options: m.MaintenanceOptions, snapshot: Snapshot,
+                   checked: Iterable[orders.Checked], drained: Collection[str]) -> None:
     """Check that planned drains leave a host that takes servers in each aggregate, and enough room
     for the loss of another host.
 
@@ -198,7 +218,7 @@ def _refuse_losses(checker, options, snapshot, checked, drained):
         raise exception.DrainRefused(reason=reason)
 
 
-def _request(options, host, avoid):
+def _request(options: m.MaintenanceOptions, host: str, avoid: Iterable[str]) -> Drain:
     wish = orders.Wish(
         who=databases.operator(), reason=options.reason or 'maintenance',
         with_stopped=options.with_stopped, unmovable=options.unmovable, parallel=options.parallel,
@@ -210,7 +230,7 @@ class Checker(orders.Checker):
     """A checker that finds out whether hosts can be emptied. It has the access to the cloud that
     the commands of a maintenance need."""
 
-    def __init__(self, app):
+    def __init__(self, app: Any):
         self.cloud = cloud.open_cloud(app)
         super().__init__(app.conf, databases.control_database(app.conf), self.cloud.read,
                          lambda: cloud.planner_ports(app.conf, self.cloud.dry_run))
@@ -229,7 +249,7 @@ class Run(_Running):
     or ended, or hosts were left out; 4 a hook failed.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='HOST',
                             help='Name of a host to service; may be repeated.')
@@ -253,7 +273,7 @@ class Run(_Running):
                                  'failover_domains forbid such drains.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         checker = Checker(self.app)
         options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
             'batch', 'hook', 'keep_spare', 'with_stopped', 'unmovable', 'parallel', 'reason',
@@ -267,7 +287,8 @@ class Run(_Running):
             hosts=dict.fromkeys(hosts, m.WAITING)))
         return self.carry_on(uuid, checker)
 
-    def _in_order(self, checker, options, snapshot, hosts):
+    def _in_order(self, checker: Checker, options: m.MaintenanceOptions, snapshot: Snapshot,
+                  hosts: Iterable[str]) -> list[str]:
         """Return the hosts in the order of service, the host with the fewest servers first. Print
         the number of hosts, the number of servers to move, and the expected duration.
 
@@ -297,7 +318,7 @@ class Run(_Running):
         return hosts
 
 
-def hosts_of(parsed_args, snapshot) -> list[str]:
+def hosts_of(parsed_args: argparse.Namespace, snapshot: Snapshot) -> list[str]:
     """Return the hosts to service: the hosts that the command line names, or all hosts of the named
     aggregate or failure domain.
 
@@ -338,7 +359,7 @@ class Resume(_Running):
     or ended, or hosts were left out; 4 a hook failed.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--serviced', action='store_true',
                             help='Count the hosts whose hook failed as serviced, instead of '
@@ -346,7 +367,7 @@ class Resume(_Running):
                                  'by hand.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         maintenances = Maintenances(databases.control_database(self.app.conf))
         found = maintenances.open()
         acquire(maintenances, found.uuid)
@@ -357,12 +378,12 @@ class Resume(_Running):
         return self.carry_on(found.uuid, Checker(self.app))
 
 
-def runner():
+def runner() -> str:
     """Return the name by which this process is recorded as the runner of a maintenance."""
     return f'{databases.operator()}:{os.getpid()}'
 
 
-def acquire(maintenances, uuid):
+def acquire(maintenances: Maintenances, uuid: str) -> None:
     """Record this process as the runner of a maintenance.
 
     :raises MaintenanceRunning: another process runs the maintenance, and has given a sign of life
@@ -373,7 +394,7 @@ def acquire(maintenances, uuid):
         raise exception.MaintenanceRunning(maintenance=uuid)
 
 
-def bring(maintenances, uuid, state):
+def bring(maintenances: Maintenances, uuid: str, state: str) -> None:
     """Change the state of a maintenance.
 
     :raises MaintenanceNotFound: the maintenance has ended in the meantime

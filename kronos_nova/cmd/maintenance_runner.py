@@ -11,10 +11,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 from kronos_client.cli import columns
 from kronos_nova import exception
+from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
 from kronos_nova.drain.states import Drain
 from kronos_nova.executor.hosts import HostApi
@@ -38,16 +41,16 @@ class Dependencies:
     run_hook : function (hook, host) that starts the hook, and returns the hook's process
     """
 
-    maintenances: object
-    drains: object
+    maintenances: Maintenances
+    drains: Drains
     hosts: HostApi
     fits: Callable[[Sequence[str], Sequence[str]], list[str]]
     drain: Callable[[str, tuple[str, ...]], Drain]
     say: Callable[[str], None]
-    run_hook: Callable[[str, str], subprocess.Popen]
+    run_hook: Callable[[str, str], subprocess.Popen[bytes]]
 
 
-def start_hook(command, host):
+def start_hook(command: str, host: str) -> subprocess.Popen[bytes]:
     """Start a hook for an empty host. A hook is a shell command. It runs in a new session of the
     operating system."""
     return subprocess.Popen(  # noqa: S602  # nosec B602 - the operator's own
@@ -58,11 +61,11 @@ def start_hook(command, host):
 class MaintenanceRunner:
     """The runner of one maintenance. Each call of :meth:`advance` carries out the next steps."""
 
-    def __init__(self, dependencies: Dependencies, uuid):
+    def __init__(self, dependencies: Dependencies, uuid: str):
         self.dependencies = dependencies
         self.uuid = uuid
-        self._hooks = {}
-        self._said = {}
+        self._hooks: dict[str, subprocess.Popen[bytes]] = {}
+        self._said: dict[str, str] = {}
 
     def advance(self) -> m.Maintenance:
         """Take all steps that are possible now, and return the Maintenance as it is afterwards."""
@@ -78,13 +81,13 @@ class MaintenanceRunner:
             self._begin_next(found)
         return self.dependencies.maintenances.get(self.uuid)
 
-    def end(self):
+    def end(self) -> None:
         """Send SIGTERM to the hooks that run. The process calls this method before it ends."""
         for process in self._hooks.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
 
-    def _begin_next(self, found):
+    def _begin_next(self, found: m.Maintenance) -> None:
         waiting = found.in_state(m.WAITING)
         free = found.options.batch - len(found.in_state(*m.AT_WORK))
         if not waiting or free < 1:
@@ -98,7 +101,7 @@ class MaintenanceRunner:
                     return
                 self._begin(found, host)
 
-    def _leave_out_if_removed(self, host) -> bool:
+    def _leave_out_if_removed(self, host: str) -> bool:
         """Leave a host out of the maintenance if the host was removed from Nova. Return whether the
         host is left out."""
         if self.dependencies.hosts.service(host) is not None:
@@ -110,11 +113,11 @@ class MaintenanceRunner:
         self._leave_out(host, drains.GONE)
         return True
 
-    def _leave_out(self, host, why):
+    def _leave_out(self, host: str, why: object) -> None:
         self.dependencies.maintenances.set_host(self.uuid, host, m.LEFT_OUT)
         self._tell(host, f'{m.LEFT_OUT}: {why}')
 
-    def _begin(self, found, host):
+    def _begin(self, found: m.Maintenance, host: str) -> None:
         known = self.dependencies.drains.latest(host)
         if known is not None and (known.state in drains.ACTIVE or (
                 known.state == drains.EMPTY and self._is_empty(host))):
@@ -122,7 +125,7 @@ class MaintenanceRunner:
         else:
             self._request(found, host)
 
-    def _request(self, found, host):
+    def _request(self, found: m.Maintenance, host: str) -> None:
         """Request the drain of a host. If the host is in no aggregate for which Kronos plans,
         because the aggregate or the options have changed, leave the host out."""
         later = tuple(other for other in found.in_state(m.WAITING) if other != host)
@@ -134,7 +137,7 @@ class MaintenanceRunner:
         self.dependencies.drains.request([drain])
         self._to(host, m.DRAINING)
 
-    def _drained(self, found, host):
+    def _drained(self, found: m.Maintenance, host: str) -> None:
         if self._leave_out_if_removed(host):
             return
         drain = self._drain_in_force(host)
@@ -157,13 +160,13 @@ class MaintenanceRunner:
             waits = f'; waits for {drain.waits_for}' if drain.waits_for else ''
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
-    def _drain_in_force(self, host):
+    def _drain_in_force(self, host: str) -> Drain | None:
         """Return the newest drain of a host. Return None if this drain is released or about to be
         released. The record of a drain is deleted some time after the drain was released."""
         drain = self.dependencies.drains.latest(host)
         return None if drain is None or drain.state in drains.OPENED else drain
 
-    def _is_empty(self, host):
+    def _is_empty(self, host: str) -> bool:
         """Return True if Nova confirms that the host is disabled and empty. Servers that the drain
         of the host has stopped do not count. The answer has to come from Nova, because running
         servers on the host would not survive the hook."""
@@ -174,7 +177,7 @@ class MaintenanceRunner:
         return all(drain is not None and drain.has_stopped(each.uuid, each.status)
                    for each in self.dependencies.hosts.servers_on(host))
 
-    def _hooked(self, found, host):
+    def _hooked(self, found: m.Maintenance, host: str) -> None:
         if host in self._hooks:
             self._watch_hook(host, self._hooks[host])
         elif self._drain_in_force(host) is None:
@@ -187,7 +190,7 @@ class MaintenanceRunner:
             # failed.
             self._to(host, m.DRAINING)
 
-    def _watch_hook(self, host, process):
+    def _watch_hook(self, host: str, process: subprocess.Popen[bytes]) -> None:
         code = process.poll()
         if code is None:
             return
@@ -198,7 +201,7 @@ class MaintenanceRunner:
             self._tell(host, f'the hook ended with {code}. The host stays disabled, and nothing '
                              'goes on. Correct the cause, then "kronos-manage maintenance resume".')
 
-    def _returned(self, _found, host):
+    def _returned(self, _found: m.Maintenance, host: str) -> None:
         drain = self.dependencies.drains.latest(host)
         if drain is None or drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
@@ -212,12 +215,12 @@ class MaintenanceRunner:
 
     _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}
 
-    def _to(self, host, state):
+    def _to(self, host: str, state: str) -> None:
         self.dependencies.maintenances.set_host(self.uuid, host, state)
         self._tell(host, state)
 
     @contextlib.contextmanager
-    def _report_errors(self, host):
+    def _report_errors(self, host: str) -> Iterator[None]:
         """Print an error of Kronos that is raised in the block, instead of raising it. The next
         :meth:`advance` repeats the step."""
         try:
@@ -225,7 +228,7 @@ class MaintenanceRunner:
         except exception.KronosException as error:
             self._tell(host, f'tried again soon: {error}')
 
-    def _tell(self, host, text):
+    def _tell(self, host: str, text: str) -> None:
         if self._said.get(host) != text:
             self._said[host] = text
             self.dependencies.say(f'{host}: {text}')

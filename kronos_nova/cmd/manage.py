@@ -5,11 +5,15 @@ Every command is a cliff command in the entry point namespace ``kronos_nova.mana
 :mod:`kronos_client.cli`.
 """
 
+import argparse
 import difflib
 import functools
 import logging
 import sys
+import types
 from importlib import metadata
+from typing import TYPE_CHECKING
+from typing import Any
 
 from cliff import app
 from cliff import commandmanager
@@ -23,6 +27,11 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import command_list
 from kronos_nova.db.error_text import error_text
 
+if TYPE_CHECKING:
+    from kronos_nova.cmd.cloud import Cloud
+    from kronos_nova.services.in_process import InProcessClient
+    from kronos_nova.services.without_database import WithoutDatabase
+
 DISTRIBUTION = 'kronos-nova'
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = ('Operate Kronos: plans and moves, levels of automation, drains and maintenance of '
@@ -33,7 +42,7 @@ CHATTY = ('alembic', 'nova', 'oslo_service')
 their warnings and errors are logged."""
 
 
-def add_config_arguments(parser):
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--config-file`` and ``--config-dir``."""
     parser.add_argument('--config-file', action='append', metavar='PATH',
                         help='Read this configuration file instead of nova.conf; may be repeated.')
@@ -42,7 +51,7 @@ def add_config_arguments(parser):
                              'repeated.')
 
 
-def load_service_config(conf, prog, arguments):
+def load_service_config(conf: cfg.ConfigOpts, prog: str, arguments: list[str]) -> cfg.ConfigOpts:
     """Read Nova's configuration into ``conf``, and set up logging by its options.
 
     :param arguments: the command line
@@ -59,7 +68,7 @@ def load_service_config(conf, prog, arguments):
     return conf
 
 
-def load_config(options):
+def load_config(options: argparse.Namespace) -> cfg.ConfigOpts:
     """Return Nova's configuration, from the files that Nova's own commands read.
 
     :param options: parsed arguments; their attributes ``config_file`` and ``config_dir`` are lists
@@ -77,12 +86,12 @@ class ClientManager:
     """A manager that gives the commands of kronos-manage their client. The program ``openstack``
     uses the client manager of osc-lib instead."""
 
-    def __init__(self, app):
+    def __init__(self, app: 'Manage'):
         self._app = app
-        self._client = None
+        self._client: InProcessClient | None = None
 
     @property
-    def rebalancing(self):
+    def rebalancing(self) -> 'InProcessClient | WithoutDatabase':
         """Return a client that uses the control database. If the database does not answer, return a
         client with two abilities only: it can stop moves (``kronos-manage stop``), and it can end
         stops that are not in the database yet (``kronos-manage resume``). The next access then
@@ -111,11 +120,11 @@ class ClientManager:
         return self._client
 
     @functools.cached_property
-    def _cloud(self):
+    def _cloud(self) -> 'Cloud':
         return self._module.open_cloud(self._app)
 
     @property
-    def _module(self):
+    def _module(self) -> types.ModuleType:
         from kronos_nova.cmd import cloud
         return cloud
 
@@ -126,14 +135,14 @@ class Commands(commandmanager.CommandManager):
     distribution are found, because a search for other commands would read the metadata of every
     installed package."""
 
-    def load_commands(self, namespace):
+    def load_commands(self, namespace: str) -> None:
         self.group_list.append(namespace)
         self.commands |= {point.name.replace('_', ' '): point
                           for point in metadata.distribution(
                               DISTRIBUTION).entry_points.select(group=namespace)}
 
 
-def _say_what_a_database_says(record):
+def _say_what_a_database_says(record: logging.LogRecord) -> bool:
     """Replace a database error in a log record by the cause of the error. The text of the error
     itself would show the SQL statement with its values. Return True always, so that the record is
     logged."""
@@ -145,19 +154,22 @@ def _say_what_a_database_says(record):
 class Manage(app.App):
     """The application ``kronos-manage``. ``conf`` is set before any command runs."""
 
-    def __init__(self):
+    conf: cfg.ConfigOpts
+
+    def __init__(self) -> None:
         super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,
                          command_manager=Commands(NAMESPACE))
         self.command_manager.add_command('help', command_list.Help)
-        self.conf = None
         self.client_manager = ClientManager(self)
 
-    def build_option_parser(self, description, version, argparse_kwargs=None):
+    def build_option_parser(self, description: str | None, version: str | None,
+                            argparse_kwargs: dict[str, Any] | None = None
+                            ) -> argparse.ArgumentParser:
         parser = super().build_option_parser(description, version, argparse_kwargs)
         add_config_arguments(parser)
         return parser
 
-    def configure_logging(self):
+    def configure_logging(self) -> None:
         super().configure_logging()
         self.LOG.addFilter(_say_what_a_database_says)
         for name in CHATTY:
@@ -168,7 +180,7 @@ class Manage(app.App):
         logging.getLogger('stevedore').setLevel(
             logging.NOTSET if self.options.debug else logging.WARNING)
 
-    def get_fuzzy_matches(self, cmd):
+    def get_fuzzy_matches(self, cmd: str) -> list[str]:
         """Return the commands that begin with ``cmd``, or whose first word is spelt nearly like
         ``cmd``. cliff's own method is not used, because it suggests a command even if no command is
         similar, such as ``stop`` for ``foo``."""
@@ -177,28 +189,28 @@ class Manage(app.App):
         return [name for name in names
                 if name.startswith(cmd) or name.partition(' ')[0] in near]
 
-    def initialize_app(self, argv):
+    def initialize_app(self, argv: list[str]) -> None:
         self.conf = load_config(self.options)
 
-    def print_help_if_requested(self):
+    def print_help_if_requested(self) -> None:
         """Print the help and end, if ``--help`` was given. cliff's own method would import all
         commands."""
         if self.options.deferred_help:
             self.print_commands()
             raise cliff_help.HelpExit
 
-    def print_commands(self):
+    def print_commands(self) -> None:
         """Write the options and a line for each command."""
         self.parser.print_help(self.stdout)
         print('\ncommands:', *command_list.lines(self.command_manager), sep='\n',
               file=self.stdout)
 
 
-def version_string():
+def version_string() -> str:
     return pbr_version.VersionInfo(DISTRIBUTION).version_string()
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-manage.
 
     :returns: the exit code of the command; 1 if the command raised an error; 2 if an argument is

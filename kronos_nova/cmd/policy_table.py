@@ -4,7 +4,9 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from kronos_nova.load import host_sizes
 from kronos_nova.load import instance_weights
 from kronos_nova.load.host_sizes import Sizes
 from kronos_nova.load.instance_weights import PlacedInstances
+from kronos_nova.metrics.base import InstantSource
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
@@ -56,8 +59,8 @@ class PolicyRow:
     duplicates: int = 0
 
 
-def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iterable, now: float
-         ) -> Iterator[PolicyRow]:
+def rows(answers: InstantSource, policies: Iterable[Policy], snapshot: Snapshot,
+         findings: Iterable[Any], now: float) -> Iterator[PolicyRow]:
     """Yield a PolicyRow for each policy whose answer could be compared with the hosts that Nova
     knows.
 
@@ -87,7 +90,8 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
             **_size_figures(policy, sizes), **_loads(policy, by_host, sums))
 
 
-def _loads(policy, scores, sums):
+def _loads(policy: Policy, scores: Mapping[str, float], sums: Mapping[str, float]
+           ) -> dict[str, Any]:
     """Return the fields of a PolicyRow that describe loads, by name; {} if no host has a score.
     :param sums: has all hosts that Nova knows; scores of others are ignored
     """
@@ -95,7 +99,7 @@ def _loads(policy, scores, sums):
              if host in scores and math.isfinite(scores[host])}
     if not known:
         return {}
-    found: dict[str, object] = {'load': sum(known.values()) / len(known)}
+    found: dict[str, Any] = {'load': sum(known.values()) / len(known)}
     both = {host: sums[host] for host in known if math.isfinite(sums[host])}
     if policy.vm_profile_query is None or not both:
         return found
@@ -105,7 +109,8 @@ def _loads(policy, scores, sums):
         'farthest_load': known[farthest], 'farthest_instances_load': both[farthest]}
 
 
-def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
+def _placed(answers: InstantSource, policy: Policy, scores: Mapping[str, float],
+            snapshot: Snapshot) -> tuple[PlacedInstances, Sizes]:
     """Return the PlacedInstances of all hosts and the Sizes of these hosts, computed in the same
     way as in a cycle."""
     position = {host.name: number for number, host in enumerate(snapshot.hosts)}
@@ -124,7 +129,7 @@ def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
         host_scale=1.0 / sizes.values, units=sizes.units, hosts=tuple(position)), sizes
 
 
-def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
+def _sums(policy: Policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
           ) -> dict[str, float]:
     """Return {host: sum of the profiles (loads) of its instances}. The sum is a fraction of the
     host's capacity; NaN if the size of the host is not known."""
@@ -136,7 +141,7 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
     return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
+def _size_figures(policy: Policy, sizes: Sizes) -> dict[str, Any]:
     """Return the fields ``sizes`` and ``sizes_from`` of a PolicyRow, by name."""
     known = sizes.values[np.isfinite(sizes.values)]
     source = 'host_capacity_query' if policy.host_capacity_query else (
@@ -146,7 +151,7 @@ def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
     return {'sizes': (float(known.min()), float(known.max())), 'sizes_from': source}
 
 
-def _answer(answers, policy, kind, promql) -> Vector:
+def _answer(answers: InstantSource, policy: Policy, kind: str, promql: str | None) -> Vector:
     if promql is None:
         return Vector(())
     try:
@@ -155,5 +160,5 @@ def _answer(answers, policy, kind, promql) -> Vector:
         return Vector(())
 
 
-def _by(vector, label):
+def _by(vector: Vector, label: str) -> dict[str, float]:
     return {name: samples[0].value for name, samples in vector.by(label).items()}

@@ -5,14 +5,19 @@ Such a program is also written as a cliff command. So it has the options, output
 codes of the commands of kronos-manage.
 """
 
+import argparse
 import logging
 import sys
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 from oslo_config import cfg
 from rich.console import Console
 
 from kronos_client.cli import columns
 from kronos_client.cli import command
+from kronos_client.cli.command import Command
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cmd import manage
@@ -33,7 +38,7 @@ class Program:
 
     interactive_mode = False
 
-    def __init__(self, options):
+    def __init__(self, options: argparse.Namespace | None):
         self.options = options
         self.stdout = sys.stdout
 
@@ -42,12 +47,12 @@ class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
     """The exception that ends a program with a message and a chosen exit code. All other errors of
     Kronos end a program with exit code 1."""
 
-    def __init__(self, code, message):
+    def __init__(self, code: int, message: str):
         super().__init__(message)
         self.code = code
 
 
-def parser(command, name):
+def parser(command: Callable[..., Command], name: str) -> argparse.ArgumentParser:
     """Make the parser of a program's command line.
 
     :param command: a cliff command's class
@@ -62,7 +67,7 @@ def parser(command, name):
     return made
 
 
-def run(command, name, argv=None):
+def run(command: Callable[..., Command], name: str, argv: list[str] | None = None) -> int:
     """Run a command as a program. Wrong arguments end the process with exit code 2.
 
     :param command: a cliff command's class
@@ -84,14 +89,14 @@ def run(command, name, argv=None):
         return say(error, FAILED)
 
 
-def say(error, code):
+def say(error: Exception, code: int) -> int:
     """Print an error to stderr, and return ``code``."""
     for line in str(error).split('\n'):
         print(boundary.shown(line, LONGEST), file=sys.stderr)
     return code
 
 
-def _configure_logging(is_debugging):
+def _configure_logging(is_debugging: bool) -> None:
     logging.basicConfig(level=logging.DEBUG if is_debugging else logging.WARNING,
                         format='%(message)s')
     if not is_debugging:
@@ -102,11 +107,11 @@ def _configure_logging(is_debugging):
 class _Console(Console):
     """A console that leaves it to the program to end if the output is not read to its end."""
 
-    def on_broken_pipe(self):
+    def on_broken_pipe(self) -> None:
         raise   # noqa: PLE0704 - called while the error is handled
 
 
-def console(app, width=0):
+def console(app: Any, width: int = 0) -> Console:
     """Return a rich console that prints tables to a command's output.
 
     :param width: number of characters in a line. With 0, lines are as wide as the terminal; if the
@@ -125,7 +130,7 @@ class Report(command.ShowOne):
 
     code = 0
 
-    def print_tables(self, console, data):
+    def print_tables(self, console: Console, data: dict[str, Any]) -> None:
         """Print the result as tables for people.
 
         :param console: a Console of rich
@@ -133,10 +138,11 @@ class Report(command.ShowOne):
         """
         raise NotImplementedError
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self.code
 
-    def produce_output(self, parsed_args, column_names, data):
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
+                       data: Sequence[Any]) -> int:
         if parsed_args.formatter != 'table' or parsed_args.columns:
             return super().produce_output(parsed_args, column_names, data)
         self.print_tables(console(self.app, parsed_args.max_width),

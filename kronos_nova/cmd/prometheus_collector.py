@@ -9,22 +9,35 @@ policy without data, and evaluations that fail.
 import collections
 import datetime
 import math
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TypeVar
 
+from oslo_config import cfg
+from prometheus_client import registry
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import Metric
 
 from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
+from kronos_nova.db.engine import Database
+from kronos_nova.db.models import CycleRow
 from kronos_nova.drain import states as drains
 from kronos_nova.engine import guard
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.plan import FORECAST_USED
+from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
 
@@ -46,30 +59,36 @@ BUCKETS = (30, 120, 600, float('inf'))
 first bound, most guests within the second, and large guests within the third. Fixed: a subset of
 the bounds by which the control database counts moves."""
 
+Reports = Mapping[str, AggregateReport]
+"""{aggregate: report of its last evaluation}"""
 
-class Collector:
+Key = TypeVar('Key', bound=tuple[str, ...])
+
+
+class Collector(registry.Collector):
     """A collector for a ``prometheus_client`` registry. It reads the control database again for
     every scrape."""
 
-    def __init__(self, conf, database, utcnow):
+    def __init__(self, conf: cfg.ConfigOpts, database: Database,
+                 utcnow: Callable[[], datetime.datetime]):
         self.conf = conf
         self.database = database
         self.utcnow = utcnow
         self.observer = overview.Observer(conf, database, utcnow)
         self._guard = guard.Guard()
 
-    def describe(self):
+    def describe(self) -> Iterable[Metric]:
         """Return no descriptions. Descriptions of the metrics could be made only by reading the
         database."""
         return ()
 
-    def collect(self):
+    def collect(self) -> Iterator[Metric]:
         found = self._guard.run('exporter', lambda: list(self._families())) or []
         yield _gauge(DATABASE_UP, 'Whether the control database could be read for this scrape.', (),
                      {(): bool(found)})
         yield from found
 
-    def _families(self):
+    def _families(self) -> Iterator[Metric]:
         in_scope = {*aggregates.aggregates_in_scope(self.conf)}
         # The database keeps the last evaluations of aggregates that are not planned any more.
         last = [row for row in self.observer.cycles.last() if row.aggregate in in_scope]
@@ -88,7 +107,8 @@ class Collector:
         yield _gauge('kronos_evaluation_interval_seconds', 'Seconds between two evaluations of an '
                      'aggregate.', (), {(): self.conf.kronos.evaluation_interval})
 
-    def _now(self, seen, measured_since):
+    def _now(self, seen: overview.Overview,
+             measured_since: datetime.datetime | None) -> Iterator[Metric]:
         now, cooldowns = self.utcnow(), db_cooldowns.Cooldowns(self.database)
         found = metric_queries.count_rows(self.database, now, measured_since)
         under_way = sum(found.moves.get(state, 0) for state in moves.IN_FLIGHT)
@@ -120,7 +140,8 @@ class Collector:
                      ('host', 'policy'), found.scores)
 
 
-def _measured_since(last, in_scope):
+def _measured_since(last: Iterable[CycleRow], in_scope: Collection[str]
+                    ) -> datetime.datetime | None:
     """Return the time of the oldest scores that are reported; None if no time is known. The
     database keeps the scores of hosts that are not evaluated any more.
 
@@ -130,14 +151,14 @@ def _measured_since(last, in_scope):
     return min(good) - FORMER if good and len(good) == len(in_scope) else None
 
 
-def _problems(seen):
+def _problems(seen: overview.Overview) -> Iterator[Metric]:
     found = collections.Counter(problem.severity for problem in seen.problems)
     yield _gauge('kronos_problems', 'Conditions that "kronos-manage status" lists, by severity.',
                  ('severity',),
                  {(severity,): count for severity, count in found.items()})
 
 
-def _aggregates(seen):
+def _aggregates(seen: overview.Overview) -> Iterator[Metric]:
     yield _gauge('kronos_automation_level', '1 for the level of automation in force, which is a '
                  'label.',
                  ('aggregate', 'level'), {(each.name, each.level): 1 for each in seen.aggregates})
@@ -152,7 +173,7 @@ def _aggregates(seen):
                                   if each.window_opens_at is not None})
 
 
-def _policies(seen, reports):
+def _policies(seen: overview.Overview, reports: Reports) -> Iterator[Metric]:
     policies = [(each.name, policy) for each in seen.aggregates for policy in each.policies]
     yield _gauge('kronos_imbalance_ratio', 'Imbalance: highest minus lowest score of the hosts of '
                  'an aggregate.',
@@ -179,7 +200,7 @@ def _policies(seen, reports):
                  {key: max(found) for key, found in ages.items() if found})
 
 
-def _forecasts(reports):
+def _forecasts(reports: Reports) -> Iterator[Metric]:
     """Yield the metrics of forecasts, for each policy that has a forecast."""
     found = {(name, policy.name): policy.forecast for name, report in reports.items()
              for policy in report.policies if policy.forecast}
@@ -199,7 +220,8 @@ def _forecasts(reports):
                      {key: value for key, value in values.items() if value is not None})
 
 
-def _hosts(seen, hosts, reports):
+def _hosts(seen: overview.Overview, hosts: Mapping[str, Mapping[str, int]],
+           reports: Reports) -> Iterator[Metric]:
     known = {name: hosts[name] for name in reports}
     yield _gauge('kronos_broken_server_groups', 'Server groups whose members violate a hard '
                  'policy; no series for 0.', ('aggregate',),
@@ -228,7 +250,7 @@ def _hosts(seen, hosts, reports):
                  ('aggregate',), {key: value for key, value in scores.items() if value is not None})
 
 
-def _losses(reports):
+def _losses(reports: Reports) -> Iterator[Metric]:
     """Yield metrics of the loss of hosts and failure domains: for each verdict, the number of hosts
     and the number of failure domains. A verdict says whether all servers of a lost host or failure
     domain could restart elsewhere."""
@@ -254,7 +276,7 @@ def _losses(reports):
                  ('aggregate',), {(name,): each.judged_at for name, each in hosts})
 
 
-def _slots(reports):
+def _slots(reports: Reports) -> Iterator[Metric]:
     """Yield a metric of how many further servers fit, for each flavor in ``[kronos] slot_flavors``.
     There are two numbers: the present number, and the number after the loss of the host whose loss
     leaves the fewest. An unknown number has no series."""
@@ -266,24 +288,24 @@ def _slots(reports):
                  {key: count for key, count in counts.items() if count is not None})
 
 
-def _cycles(seen, rows):
+def _cycles(seen: overview.Overview, rows: Mapping[str, CycleRow]) -> Iterator[Metric]:
     evaluated = overview.draining(seen.drains) | {
         each.name for each in seen.aggregates if each.level != automation.OFF}
-    ended = [row for row in rows.values() if row.finished_at]
     yield _gauge('kronos_last_cycle_outcome', '1 for the outcome of the last evaluation, which is '
                  'a label.',
                  ('aggregate', 'outcome'),
                  {(row.aggregate, row.outcome): 1 for row in rows.values() if row.outcome})
     yield _gauge('kronos_last_cycle_timestamp_seconds', 'Unix time at which the last evaluation '
                  'ended.',
-                 ('aggregate',), {(row.aggregate,): row.finished_at.timestamp() for row in ended})
+                 ('aggregate',), {(row.aggregate,): row.finished_at.timestamp()
+                                  for row in rows.values() if row.finished_at})
     yield _gauge('kronos_last_good_cycle_timestamp_seconds', 'Unix time at which the last '
                  'evaluation with data ended; 0 for none.', ('aggregate',),
                  {(row.aggregate,): row.good_at.timestamp() if row.good_at else 0.0
                   for row in rows.values()})
     yield _gauge('kronos_last_cycle_duration_seconds', 'Duration of the last evaluation, including '
                  'aggregates that were planned together with this one.', ('aggregate',),
-                 {(row.aggregate,): took.total_seconds() for row in ended
+                 {(row.aggregate,): took.total_seconds() for row in rows.values()
                   if (took := db_cycles.duration(row)) is not None})
     yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations in a row that did not end; no '
                  'series for 0, and none for an aggregate that is not evaluated.', ('aggregate',),
@@ -291,7 +313,7 @@ def _cycles(seen, rows):
                   if row.failures and name in evaluated})
 
 
-def _plans(seen, reports):
+def _plans(seen: overview.Overview, reports: Reports) -> Iterator[Metric]:
     plans = [(each.name, each.plan) for each in seen.aggregates if each.plan]
     yield _gauge('kronos_open_plan_moves', 'Moves of the plan that waits or runs, whose state is a '
                  'label.', ('aggregate', 'state', 'purpose'),
@@ -316,11 +338,11 @@ def _plans(seen, reports):
                                   for name, each in reports.items()})
     yield _gauge('kronos_stayed_servers', 'Servers that the last evaluation did not move, by '
                  'reason.', ('aggregate', 'reason'),
-                 {(name, skip.reason): skip.count for name, each in reports.items()
+                 {(name, skip.reason): skip.count or 0 for name, each in reports.items()
                   for skip in each.not_moved})
 
 
-def _workers_and_drains(seen):
+def _workers_and_drains(seen: overview.Overview) -> Iterator[Metric]:
     workers = collections.Counter(
         (worker.role, 'alive' if worker.is_alive else 'silent') for worker in seen.workers)
     yield _gauge('kronos_workers', 'Processes by role, and by whether they gave a sign of life '
@@ -333,7 +355,8 @@ def _workers_and_drains(seen):
     yield _gauge('kronos_drain_servers_left', 'Servers that are still on a host that is being '
                  'emptied; NaN if the drain is blocked or overdue and the number is not known.',
                  ('host', 'state'),
-                 stuck | {(each.host, each.state): each.left for each in counted})
+                 stuck | {(each.host, each.state): each.left for each in seen.drains
+                          if each.left is not None})
     yield _gauge('kronos_drain_blocked_servers', 'Servers on a host that is being emptied which '
                  'cannot leave it.',
                  ('host',), {(each.host,): each.blocked for each in counted})
@@ -343,10 +366,11 @@ def _workers_and_drains(seen):
                                             if each.remaining_seconds is not None})
 
 
-def _totals(found):
-    by_name = collections.defaultdict(list)
-    for total in found:
-        by_name[total.name].append(total)
+def _totals(found: Iterable[counters.Total]) -> Iterator[Metric]:
+    by_name: dict[str, list[counters.Total]] = collections.defaultdict(list)
+    for each in found:
+        by_name[each.name].append(each)
+    labels: tuple[str, ...]
     for name, text, total, labels in (
             ('kronos_moves', 'Moves that have ended since the control database was made.',
              counters.MOVES, ('aggregate', 'phase', 'kind', 'state', 'error')),
@@ -358,7 +382,8 @@ def _totals(found):
              'accepted them in time.',
              counters.DROPPED_NOTIFICATIONS, ())):
         # A series that begins at 1 has no increase: no alert would fire for the first.
-        values = collections.Counter() if labels else collections.Counter({(): 0.0})
+        values: dict[tuple[str, ...], float] = collections.defaultdict(
+            float, {} if labels else {(): 0.0})
         for each in by_name[total]:
             values[tuple(each.labels[label] for label in labels)] += each.value
         family = CounterMetricFamily(name, text, labels=labels)
@@ -369,7 +394,7 @@ def _totals(found):
     yield _durations(by_name)
 
 
-def _audit(by_name):
+def _audit(by_name: Mapping[str, Sequence[counters.Total]]) -> Iterator[Metric]:
     yield _gauge('kronos_audit_findings', 'Findings of the last "kronos-manage allocations audit", '
                  'by kind.',
                  ('kind',), {(each.labels['kind'],): each.value
@@ -380,7 +405,7 @@ def _audit(by_name):
                  {(): max(ended)} if ended else {})
 
 
-def _durations(by_name):
+def _durations(by_name: Mapping[str, Sequence[counters.Total]]) -> HistogramMetricFamily:
     counts = {float(each.labels['le']): each.value for each in by_name[counters.MOVES_BY_SECONDS]}
     buckets = [('+Inf' if bound == float('inf') else str(float(bound)),
                 sum(count for le, count in counts.items() if le <= bound)) for bound in BUCKETS]
@@ -389,13 +414,14 @@ def _durations(by_name):
     return family
 
 
-def _any(count):
+def _any(count: float) -> dict[tuple[str, ...], float]:
     """Return the values of a gauge without labels: one series with ``count``, or no series if
     ``count`` is 0."""
     return {(): count} if count else {}
 
 
-def _gauge(name, text, labels, values):
+def _gauge(name: str, text: str, labels: Sequence[str],
+           values: Mapping[Key, float]) -> GaugeMetricFamily:
     """Return a gauge with one series for each key of ``values``.
 
     :param labels: names of the labels

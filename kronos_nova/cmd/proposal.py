@@ -5,6 +5,13 @@ import math
 import os
 import pathlib
 import sysconfig
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova import policies
@@ -15,8 +22,11 @@ from kronos_nova.metrics import exporters
 from kronos_nova.metrics import joins
 from kronos_nova.metrics import labels
 from kronos_nova.metrics import ranges
+from kronos_nova.metrics.exporters import Found
 from kronos_nova.metrics.prometheus import PrometheusClient
+from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.units import MIB
@@ -25,6 +35,9 @@ DEFAULT_RECIPE = 'cpu-memory'
 OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
 """Recipes (example policies files) for clouds whose series of servers come from ceilometer alone:
 {recipe: the recipe that replaces it}."""
+
+Labels = frozenset[tuple[str, str]]
+"""Labels of a series: {(name, value)}."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +89,8 @@ def recipes() -> dict[str, pathlib.Path]:
     return {}
 
 
-def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, selector: str = ''
-         ) -> Proposal:
+def make(conf: cfg.ConfigOpts, client: PrometheusClient, snapshot: Snapshot, recipe: str,
+         selector: str = '') -> Proposal:
     """Find the exporters, and adapt a recipe (an example policies file) to them.
 
     :param selector: label matcher of this cloud's series, such as ``region="one"``. If it is empty,
@@ -127,7 +140,7 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _check(found):
+def _check(found: Found) -> None:
     wanted = f'{{{found.selector}}}' if found.selector else ''
     correct = 'Correct --match, or let' if found.selector else 'Let'
     if found.exporter(exporters.NODE) is None:
@@ -144,7 +157,7 @@ def _check(found):
             remedy=f'{correct} Prometheus scrape a libvirt exporter on every compute host.')
 
 
-def _unnamed(found, known):
+def _unnamed(found: Found, known: Collection[str]) -> Iterator[str]:
     """Yield a sentence for each exporter whose series have no name of a host."""
     for each in found.exporters:
         if each.by_case:
@@ -156,7 +169,7 @@ def _unnamed(found, known):
                    'the same label "instance" (relabel_configs)')
 
 
-def _shared(found):
+def _shared(found: Found) -> Iterator[str]:
     """Yield a sentence for each host name that belongs to more than one machine."""
     for each in found.exporters:
         for host, addresses in sorted(each.shared.items()):
@@ -165,7 +178,7 @@ def _shared(found):
                    'with --match')
 
 
-def _chosen(recipe, found):
+def _chosen(recipe: str, found: Found) -> str:
     if found.exporter(exporters.LIBVIRT) is not None:
         return recipe
     if recipe in OF_CEILOMETER:
@@ -177,23 +190,23 @@ def _chosen(recipe, found):
         'series of ceilometer', remedy=f'Use the recipe {" or ".join(OF_CEILOMETER)}.')
 
 
-def _widened(client, text):
+def _widened(client: PrometheusClient, text: str) -> str:
     """Return the text of a policies file, with longer ranges in the queries whose ranges contain
     too few samples."""
-    windows = {}
+    windows: dict[str, str] = {}
     for promql in _queries(policies.parse(text)):
         for window, longer in ranges.wider(client.instant, promql).items():
             windows[window] = max(windows.get(window, window), longer, key=ranges.seconds)
     return adaptation.with_windows(text, windows)
 
 
-def _queries(policy_set: PolicySet):
+def _queries(policy_set: PolicySet) -> Iterator[str]:
     for policy in policy_set.active:
         yield from filter(None, (policy.imbalance_query, policy.vm_profile_query,
                                  policy.capacity_query, policy.host_capacity_query))
 
 
-def _header(recipe, found):
+def _header(recipe: str, found: Found) -> str:
     lines = [f'Written by kronos-test-config --propose: {recipe}.yaml for these exporters.',
              *(f'{each.kind}: {len(each.hosts)} hosts by {each.naming}' for each in found.exporters
                if each.naming)]
@@ -202,17 +215,19 @@ def _header(recipe, found):
     return ''.join(f'# {line}\n' for line in lines) + '#\n'
 
 
-def _rows(client, snapshot, needed, found):
+def _rows(client: PrometheusClient, snapshot: Snapshot, needed: Sequence[Host],
+          found: Found) -> Iterator[HostRow]:
     """Yield a HostRow for each of the hosts ``needed``, which Kronos balances and which are
     available."""
     node = found.exporter(exporters.NODE)
+    machines = {} if node is None else node.hosts
     cpus = _by_labels(client.instant(exporters.CPUS).samples)
     memory = _by_labels(client.instant(exporters.MEMORY).samples)
     sizes = {name: dict(zip((host.name for host in needed),
                             host_sizes.of_inventory(needed, name).tolist(), strict=True))
              for name in host_sizes.CLASSES}
     for host in needed:
-        key = _key(node.hosts.get(host.name, {}))
+        key = _key(machines.get(host.name, {}))
         servers = sum(each.host == host.name and each.status == 'ACTIVE'
                       for each in snapshot.instances)
         yield _row(host.name, tuple(
@@ -223,14 +238,20 @@ def _rows(client, snapshot, needed, found):
             (servers, _seen(found, snapshot, host.name)))
 
 
-def _row(name, found_as, cpus, memory_mb, servers):
-    is_well = None not in (*cpus, *memory_mb) and servers[0] == servers[1] and all(
-        max(pair) <= host_sizes.ALIKE * min(pair) for pair in (cpus, memory_mb))
+def _row(name: str, found_as: tuple[str, ...], cpus: tuple[float | None, float | None],
+         memory_mb: tuple[float | None, float | None], servers: tuple[int, int]) -> HostRow:
+    is_well = servers[0] == servers[1] and _are_alike(*cpus) and _are_alike(*memory_mb)
     return HostRow(host=name, state='ok' if is_well else 'warning', found_as=found_as, cpus=cpus,
                    memory_mb=memory_mb, servers=servers)
 
 
-def _seen(found, snapshot, host):
+def _are_alike(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return False
+    return max(one, other) <= host_sizes.ALIKE * min(one, other)
+
+
+def _seen(found: Found, snapshot: Snapshot, host: str) -> int:
     """Return the number of active servers of a host that have a series. If there are libvirt
     exporters, the series have to come from the libvirt exporter of this host."""
     active = {each.uuid for each in snapshot.instances
@@ -240,18 +261,18 @@ def _seen(found, snapshot, host):
     return len(active & found.guests.get(host, frozenset()))
 
 
-def _known(value):
+def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _in_mib(value):
+def _in_mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
 
-def _key(series):
+def _key(series: Mapping[str, str]) -> Labels:
     return frozenset((name, value) for name, value in series.items() if name != '__name__')
 
 
-def _by_labels(samples):
+def _by_labels(samples: Iterable[Sample]) -> dict[Labels, float]:
     """Return {labels of a series: its value}, without values that are NaN or infinite."""
     return {_key(sample.labels): sample.value for sample in samples if math.isfinite(sample.value)}

@@ -3,7 +3,10 @@ cloud."""
 
 import dataclasses
 import re
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from kronos_nova import boundary
 from kronos_nova import exception
@@ -19,14 +22,22 @@ from kronos_nova.metrics import exporters
 from kronos_nova.metrics import health
 from kronos_nova.metrics import joins
 from kronos_nova.metrics import ranges
+from kronos_nova.metrics.base import InstantSource
 from kronos_nova.metrics.base import with_key
+from kronos_nova.metrics.labels import Diagnosis
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import Matrix
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Times
+from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.models import ABSOLUTE
+from kronos_nova.policies.models import MigrationQueries
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
@@ -45,6 +56,10 @@ _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bi
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')
 OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
+
+Extra = tuple[tuple[str, ...], str, str, str]
+"""(kinds of exporters, label matcher that leaves out extra series, sentence about the fault,
+remedy)"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +116,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             yield _with_ranges(source, query,
                                _uncompared(source, query, expected, snapshot is None))
             continue
-        asked = source
+        asked: InstantSource = source
         if expected.noun == 'instances':
             asked = _WithoutForeign(source, policy.host_label, cloud.hosts)
         found = health.examine(asked, query, expected)
@@ -119,7 +134,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
         yield _of_migration(source, query, cloud, policy_set.migration)
 
 
-def _of_migration(source, query, cloud, queries):
+def _of_migration(source: 'Answers', query: MetricQuery, cloud: '_Cloud',
+                  queries: MigrationQueries) -> QueryFinding:
     """Return the finding on a query for the prediction of moves' durations. Such a query belongs to
     no policy. Missing series cause only a warning, because durations are then predicted from past
     moves."""
@@ -144,10 +160,10 @@ class Answers:
 
     def __init__(self, client: PrometheusClient):
         self.instant = client.instant
-        self._query = client.query
-        self._known = {}
+        self._client = client
+        self._known: dict[MetricQuery, Vector | exception.MetricsError] = {}
 
-    def query(self, query):
+    def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector that answers a query.
 
         :raises MetricsError: Prometheus did not answer the query, either now or at an earlier call
@@ -155,7 +171,7 @@ class Answers:
         """
         if query not in self._known:
             try:
-                self._known[query] = self._query(query)
+                self._known[query] = self._client.query(query)
             except exception.MetricsError as error:
                 self._known[query] = error
         answer = self._known[query]
@@ -163,7 +179,10 @@ class Answers:
             raise answer
         return answer
 
-    def has_label(self, query, label):
+    def query_range(self, query: MetricQuery, times: Times) -> Matrix:
+        return self._client.query_range(query, times)
+
+    def has_label(self, query: MetricQuery, label: str) -> bool:
         """Return whether every series in the answer to a query has a label. Return true if there is
         no answer."""
         try:
@@ -176,10 +195,10 @@ class _WithoutForeign:
     """A metrics source that leaves out the series of hosts of other clouds. A cycle leaves out the
     same series."""
 
-    def __init__(self, source, host_label, hosts):
+    def __init__(self, source: InstantSource, host_label: str, hosts: Collection[str]):
         self._source, self._host_label, self._hosts = source, host_label, hosts
 
-    def query(self, query):
+    def query(self, query: MetricQuery) -> Vector:
         vector = self._source.query(query)
         foreign = instance_weights.foreign_hosts(vector.samples, self._host_label, self._hosts)
         return vector if not foreign else dataclasses.replace(vector, samples=tuple(
@@ -187,7 +206,8 @@ class _WithoutForeign:
             if sample.labels.get(self._host_label) not in foreign))
 
 
-def _with_label(source, query, policy, instances, finding):
+def _with_label(source: InstantSource, query: MetricQuery, policy: Policy,
+                instances: Sequence[Instance], finding: QueryFinding) -> QueryFinding:
     """Return the finding. If no value of the policy's label names a server, the finding gets a
     proposal: another label whose values name servers."""
     if finding.matched or not finding.expected:
@@ -204,7 +224,7 @@ def _with_label(source, query, policy, instances, finding):
                   f'servers match with {proposal}')
 
 
-def _with_file(finding, found):
+def _with_file(finding: QueryFinding, found: exporters.Found | None) -> QueryFinding:
     """Return the finding. A warning is added if more hosts would have a series after the query is
     joined with ``node_uname_info``. The warning names the command that writes a policies file with
     such queries. A finding that already has a proposal is returned unchanged.
@@ -219,7 +239,8 @@ def _with_file(finding, found):
                   '--propose FILE writes such queries')
 
 
-def _with_iowait(source, query, finding, found):
+def _with_iowait(source: 'Answers', query: MetricQuery, finding: QueryFinding,
+                 found: exporters.Found | None) -> QueryFinding:
     """Return the finding, with a warning if the query counts iowait as load and CPUs of a host wait
     for disks. The warning names the host. Other machines, such as those of a storage cluster, do
     not count.
@@ -239,7 +260,7 @@ def _with_iowait(source, query, finding, found):
     node = found and found.exporter(exporters.NODE)
     if node and node.naming:
         ours = {labels.get('instance') for labels in node.hosts.values()}
-        waiting = [sample for sample in waiting if sample.labels.get('instance') in ours]
+        waiting = tuple(sample for sample in waiting if sample.labels.get('instance') in ours)
     if not waiting:
         return finding
     most = max(waiting, key=lambda sample: sample.value)
@@ -248,7 +269,7 @@ def _with_iowait(source, query, finding, found):
                   'the sum of mode=~"idle|iowait" by CPU, as the recipes do')
 
 
-def _worse(finding, before, after=''):
+def _worse(finding: QueryFinding, before: str, after: str = '') -> QueryFinding:
     """Return the finding with the texts ``before`` and ``after`` added to its detail. A state "ok"
     becomes "warning"."""
     return dataclasses.replace(
@@ -256,7 +277,8 @@ def _worse(finding, before, after=''):
         detail='; '.join(filter(None, (before, finding.detail, after))))
 
 
-def _with_join(source, query, expected, finding, others):
+def _with_join(source: 'Answers', query: MetricQuery, expected: health.Expected,
+               finding: QueryFinding, others: Iterable[MetricQuery]) -> QueryFinding:
     """Return the finding. If some hosts have no series, and a join of the query with
     ``node_uname_info`` would give them series, the finding gets this join as its proposal.
 
@@ -271,7 +293,7 @@ def _with_join(source, query, expected, finding, others):
     if not finding.missing or (finding.proposal and not is_dropped):
         return finding
     join = joins.propose(source.instant, query.promql, source.query(query), expected.label,
-                         expected.names, finding.matched)
+                         expected.names, finding.matched or 0)
     detail = finding.detail
     if is_dropped:
         what = f'host_label: {label}'
@@ -281,12 +303,12 @@ def _with_join(source, query, expected, finding, others):
     return dataclasses.replace(finding, proposal=join, detail=detail)
 
 
-def _plain_label(proposal):
+def _plain_label(proposal: str) -> str | None:
     """Return the label of a proposal such as ``host_label: name``; None for other proposals."""
     return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
 
 
-def _doubled(source):
+def _doubled(source: 'Answers') -> Iterator[Extra]:
     """Yield (kinds, matcher, sentence, remedy) for each kind of exporter that Prometheus scrapes
     several times on one machine. ``kinds`` is a tuple of this one kind. ``matcher`` is a label
     matcher that leaves out the extra series. ``sentence`` describes the fault."""
@@ -295,7 +317,7 @@ def _doubled(source):
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
 
 
-def _exporters(source, cloud):
+def _exporters(source: 'Answers', cloud: '_Cloud') -> exporters.Found | None:
     """Return the exporters that Prometheus scrapes, as a Found; None if Prometheus does not
     answer."""
     try:
@@ -304,7 +326,7 @@ def _exporters(source, cloud):
         return None
 
 
-def _foreign(found):
+def _foreign(found: exporters.Found | None) -> Iterator[Extra]:
     """Yield one tuple like the tuples of :func:`_doubled`, (kinds, matcher, sentence, remedy), if
     Prometheus has series of another cloud. ``kinds`` are all kinds of exporters."""
     if found is not None and found.selector:
@@ -312,7 +334,8 @@ def _foreign(found):
                f'Add {found.selector} to the selector of each metric')
 
 
-def _with_extra(source, query, expected, finding, extra):
+def _with_extra(source: 'Answers', query: MetricQuery, expected: health.Expected,
+                finding: QueryFinding, extra: Iterable[Extra]) -> QueryFinding:
     """Return the finding, with a warning if extra series change the answer. Extra series are series
     of another cloud, and series of an exporter that is scraped several times.
     :param extra: tuples of :func:`_doubled` and :func:`_foreign`
@@ -329,7 +352,8 @@ def _with_extra(source, query, expected, finding, extra):
     return finding
 
 
-def _changed(source, query, promql, expected):
+def _changed(source: 'Answers', query: MetricQuery, promql: str,
+             expected: health.Expected) -> str | None:
     """Return the first host or instance whose value changes too much if extra series are left out;
     None if there is none. The change is the difference of the values in the answers to ``query``
     and ``promql``. It is too much above :data:`DOUBLED` times the largest value in the second
@@ -343,13 +367,13 @@ def _changed(source, query, promql, expected):
             for vector in (source.query(query), source.instant(promql)))
     except exception.MetricsError:
         return None
-    names = values.keys() & others.keys() & expected.names
+    names = expected.names & values.keys() & others.keys()
     largest = max((abs(others[name]) for name in names), default=0)
     return min((name for name in names
                 if abs(values[name] - others[name]) > DOUBLED * largest), default=None)
 
 
-def _with_ranges(source, query, finding):
+def _with_ranges(source: 'Answers', query: MetricQuery, finding: QueryFinding) -> QueryFinding:
     """Return the finding, with a warning if a range in the query is too short for the scrape
     interval."""
     short = tuple(ranges.too_short(source.instant, query.promql))
@@ -359,10 +383,13 @@ def _with_ranges(source, query, finding):
 class _Cloud:
     """The names of the hosts and instances for which answers should have series."""
 
-    def __init__(self, snapshot, options, now):
+    def __init__(self, snapshot: Snapshot | None, options: EngineOptions, now: float):
         age = options.max_sample_age or float('inf')
         self.oldest, self.newest = now - age, now + age
-        self.hosts, self.needed, self.instances, self.in_scope = frozenset(), frozenset(), (), ()
+        self.hosts: frozenset[str] = frozenset()
+        self.needed: frozenset[str] = frozenset()
+        self.instances: tuple[Instance, ...] = ()
+        self.in_scope: set[str] = set()
         if snapshot is None:
             return
         known = {UNASSIGNED, *(aggregate.name for aggregate in snapshot.aggregates)}
@@ -383,7 +410,7 @@ class _Cloud:
                                oldest=self.oldest, newest=self.newest)
 
     def expected_instances(self, label: str, attribute: str) -> health.Expected:
-        names = {True: set(), False: set()}
+        names: dict[bool, set[str]] = {True: set(), False: set()}
         moving = set()
         for instance in self.instances:
             name = getattr(instance, attribute)
@@ -397,7 +424,7 @@ class _Cloud:
             newest=self.newest)
 
 
-def _is_of_instances(policy, kind):
+def _is_of_instances(policy: Policy, kind: str) -> bool:
     """Return True if a query of this kind is about instances, and its answer should have a series
     for each instance. Return False if the query is about hosts."""
     if kind in OF_FORECASTS:
@@ -405,7 +432,8 @@ def _is_of_instances(policy, kind):
     return kind == metrics.VM_PROFILE
 
 
-def _uncompared(source, query, expected, is_unread):
+def _uncompared(source: InstantSource, query: MetricQuery, expected: health.Expected,
+                is_unread: bool) -> QueryFinding:
     """Return a finding that says only whether the query is answered. The names in the answer are
     not compared. Either Nova could not be read, or no host or instance in scope needs a series."""
     try:
@@ -422,7 +450,8 @@ def _uncompared(source, query, expected, is_unread):
         detail=f'{found} series; whose they are is not checked: {why}')
 
 
-def _finding(policy, kind, expected, found, options):
+def _finding(policy: Policy, kind: str, expected: health.Expected, found: health.Health,
+             options: EngineOptions) -> QueryFinding:
     if found.diagnosis is None:
         return QueryFinding(policy=policy.name, kind=kind, state='failed',
                             health=found.state.value, detail=found.detail)
@@ -430,14 +459,15 @@ def _finding(policy, kind, expected, found, options):
     is_fraction = kind == metrics.IMBALANCE or (
         kind == metrics.VM_PROFILE and policy.profile_unit != ABSOLUTE)
     out_of_range = found.out_of_range if is_fraction else ()
-    beyond = '' if not out_of_range else (
+    beyond = '' if not out_of_range or found.extreme is None else (
         f'{len(out_of_range)} of {len(expected.names)} {expected.noun} out of range '
         f'{FRACTION}, such as {boundary.shown(out_of_range[0], 80)} at {found.extreme:g}'
         f'{host_readings.range_remedy(found.extreme, FRACTION)}')
     return QueryFinding(
         policy=policy.name, kind=kind, health=found.state.value,
         detail='; '.join(filter(None, (beyond, found.detail))),
-        state=_state(policy, kind, expected, found, out_of_range, options),
+        state='failed' if out_of_range else _state(
+            policy, kind, expected, found, diagnosis, options),
         matched=len(diagnosis.matched), expected=len(expected.names),
         missing=diagnosis.missing, unknown=diagnosis.unknown, repeated=diagnosis.repeated,
         out_of_range=out_of_range,
@@ -445,11 +475,11 @@ def _finding(policy, kind, expected, found, options):
         if diagnosis.proposal and expected.noun == 'hosts' else None)
 
 
-def _state(policy, kind, expected, found, out_of_range, options):
-    """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if values
-    are out of range, or if plans cannot use its policy with this answer. An incomplete answer about
+def _state(policy: Policy, kind: str, expected: health.Expected, found: health.Health,
+           diagnosis: Diagnosis, options: EngineOptions) -> str:
+    """Return the state of a query whose values are in range: ``ok``, ``warning`` or ``failed``. A
+    query has failed if plans cannot use its policy with this answer. An incomplete answer about
     forecasts causes only a warning, because plans can use the present load."""
-    diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics
     if kind in OF_FORECASTS:  # without a forecast, plans use the present load
@@ -458,7 +488,7 @@ def _state(policy, kind, expected, found, out_of_range, options):
         is_fatal = ((coverage == 0 or not is_used)
                     and policy.vm_profile_fallback == 'skip')
     else:
-        is_fatal = coverage < options.min_coverage or diagnosis.repeated or not is_used
-    if is_fatal or out_of_range:
+        is_fatal = coverage < options.min_coverage or bool(diagnosis.repeated) or not is_used
+    if is_fatal:
         return 'failed'
     return 'ok' if found.state is health.AnswerHealth.HEALTHY else 'warning'

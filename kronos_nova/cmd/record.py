@@ -1,8 +1,10 @@
 """``kronos-record``: a snapshot of a live cloud, for ``kronos-replay``."""
 
+import argparse
 import pathlib
 import sys
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from kronos_client.cli import command
@@ -11,6 +13,7 @@ from kronos_nova import policies
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import program
+from kronos_nova.cooldown.planning_history import PlanningHistory
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.ports import CyclePorts
@@ -20,6 +23,8 @@ from kronos_nova.db import journal
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.policies import PolicySet
 from kronos_nova.record import history as recorded_history
 from kronos_nova.record import options
 from kronos_nova.record import writer
@@ -36,7 +41,7 @@ class Record(command.ShowOne):
     snapshot was left behind; 2 the arguments are wrong.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('folder', metavar='DIR', type=pathlib.Path,
                             help='Folder to write the snapshot to: a new folder, or an existing '
@@ -51,17 +56,17 @@ class Record(command.ShowOne):
                                  'ones; a replay of the snapshot gives the same plan.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         taken = record(manage.load_config(parsed_args), parsed_args)
         snapshot = taken.snapshot
-        return zip(*{
+        return self.dict2columns({
             'folder': str(parsed_args.folder), 'taken_at': snapshot.taken_at,
             'hosts': len(snapshot.hosts), 'instances': len(snapshot.instances),
             'aggregates': len(snapshot.aggregates), 'server_groups': len(snapshot.server_groups),
-            'answers_of_prometheus': len(taken.bodies)}.items(), strict=True)
+            'answers_of_prometheus': len(taken.bodies)})
 
 
-def record(conf, args) -> writer.Taken:
+def record(conf: cfg.ConfigOpts, args: argparse.Namespace) -> writer.Taken:
     """Read the cloud to which ``conf`` gives access, and write a snapshot. ``args`` determine the
     content and the folder of the snapshot.
 
@@ -82,7 +87,8 @@ def record(conf, args) -> writer.Taken:
     return taken
 
 
-def _history(conf, inventory, source, policy_set):
+def _history(conf: cfg.ConfigOpts, inventory: OpenStackInventory, source: MetricsSource,
+             policy_set: PolicySet) -> PlanningHistory | None:
     """Return the PlanningHistory, which describes the past evaluations and moves that planning
     uses; None if the control database cannot be read."""
     chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
@@ -99,7 +105,7 @@ def _history(conf, inventory, source, policy_set):
         return None
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-record.
 
     :returns: the exit code

@@ -1,6 +1,8 @@
 """``kronos-manage refusal``: commands for instances for which Nova refused several hosts."""
 
 
+import argparse
+
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_nova.cmd import database
@@ -13,7 +15,7 @@ class List(command.Lister):
     No action is needed: Kronos tries to move them again later.
     """
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         refusals = database.refusals(self.app.conf)
         found = refusals.list(refusals.database.utcnow())
         names = database.names(self.app.conf).read(each.instance_uuid for each, *_times in found)

@@ -1,11 +1,18 @@
 """``kronos-replay``: plan a recorded cloud, without moving anything."""
 
+import argparse
 import dataclasses
 import gc
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 from oslo_config import cfg
+from rich.console import Console
 
 from kronos_client.cli import arguments
+from kronos_client.cli import command
 from kronos_client.cli import room as change_arguments
 from kronos_client.contract import room as contract
 from kronos_nova import conf as kronos_conf
@@ -42,7 +49,7 @@ class Replay(program.Report):
     the arguments or the configuration are wrong.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('folder', metavar='DIR', help='Folder of a snapshot that kronos-record '
                             'wrote, or a folder with several snapshots.')
@@ -69,13 +76,16 @@ class Replay(program.Report):
                             help='Write the result also to this file, as a page for a browser.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         gc.disable()  # the values form large trees without cycles
         try:
             configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
             raise program.Refused(program.USAGE, f'The configuration is wrong: {error}') from error
-        page, self.day, wrong, refused = html.Page(), [], {}, {}
+        page = html.Page()
+        self.day: list[render.Replayed] = []
+        wrong: dict[str, None] = {}
+        refused: dict[pathlib.Path, str] = {}
         changes = Changes(**change_arguments.changes(parsed_args))
         folders = replay.folders(parsed_args.folder)
         for folder in folders:
@@ -101,7 +111,7 @@ class Replay(program.Report):
         return self.dict2columns(render.as_object(self.day[0]) if self.is_one
                                  else render.day_as_object(self.day))
 
-    def _tell(self, wrong, refused):
+    def _tell(self, wrong: Iterable[str], refused: Mapping[pathlib.Path, str]) -> None:
         """Report the snapshots that were not planned.
 
         :param wrong: lines about invalid snapshots
@@ -120,14 +130,14 @@ class Replay(program.Report):
             raise error
         self.code = program.say(error, program.FAILED)
 
-    def print_tables(self, console, data):
+    def print_tables(self, console: Console, data: dict[str, Any]) -> None:
         if self.is_one:
             render.print_tables(self.day[0], console)
         else:
             render.print_day(self.day, console)
 
 
-def main(argv=None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-replay.
 
     :returns: the exit code
@@ -135,7 +145,7 @@ def main(argv=None) -> int:
     return program.run(Replay, NAME, argv)
 
 
-def _write(page, path):
+def _write(page: html.Page, path: str) -> None:
     try:
         with open(path, 'w', encoding='utf-8') as file:
             page.write(file)
@@ -172,7 +182,7 @@ def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: Chos
             changed.snapshot)
 
 
-def _configured(arguments) -> cfg.ConfigOpts:
+def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the options in the configuration files that are named on the command line."""
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
@@ -182,7 +192,8 @@ def _configured(arguments) -> cfg.ConfigOpts:
     return conf
 
 
-def _in_force(conf, arguments, recording) -> ChosenOptions:
+def _in_force(conf: cfg.ConfigOpts, arguments: argparse.Namespace,
+              recording: Recording) -> ChosenOptions:
     """Choose the options of a replay. The first of these that applies is used:
 
     1. the options in the configuration files that the command line names
@@ -192,7 +203,7 @@ def _in_force(conf, arguments, recording) -> ChosenOptions:
     source = (CONFIG_FILE if arguments.config_file
               else RECORDED if recording.options is not None and not arguments.defaults
               else DEFAULTS)
-    if source == RECORDED:
+    if source == RECORDED and recording.options is not None:
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
@@ -213,7 +224,7 @@ def _in_force(conf, arguments, recording) -> ChosenOptions:
             quarantine=conf.kronos.instance_quarantine_seconds))
 
 
-def _note(source, recording, options):
+def _note(source: str, recording: Recording, options: EngineOptions) -> str:
     note = WORDS[source]
     if not options.restraint:
         return f'{note}, without restraint' + (
@@ -224,7 +235,7 @@ def _note(source, recording, options):
         'load is expected to stay as it is') + '.'
 
 
-def _engine_options(conf, arguments):
+def _engine_options(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> EngineOptions:
     """Return the options of ``conf`` for the engine. Arguments of the command line replace
     options."""
     options = engine_options.from_conf(conf)
@@ -237,6 +248,7 @@ def _engine_options(conf, arguments):
     return options
 
 
-def _is_set(conf, option):
+def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
     """Return true if an option of ``[kronos]`` is set, and false if it has its default."""
-    return conf.get_location(option, 'kronos').location.is_user_controlled
+    found = conf.get_location(option, 'kronos')
+    return found is not None and found.location.is_user_controlled

@@ -1,13 +1,19 @@
 """Roles of hosts. A role decides which parts of the configuration a host needs, and how the host
 has access to Nova."""
 
+import argparse
 import dataclasses
 import importlib.util
 from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_config import cfg
 
 from kronos_nova.conf import unknown_options
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import standalone
 
@@ -20,6 +26,11 @@ PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'noise', 'loa
 
 REACHED = ('placement', 'nova', 'database')
 """Names of the checks that are needed only on hosts that plan or move servers."""
+
+Access = tuple[Callable[[], Snapshot], Callable[[], PlacementClient],
+               Callable[[], tuple[Shape, ...]]]
+"""(function that reads the cloud, function that makes a placement client, function that reads the
+flavors)"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +50,10 @@ class Role:
     plans: bool
     skips: dict[str, str]
     managers: tuple[str, ...]
-    connect: Callable[[], tuple[Callable, Callable, Callable]] | None
+    connect: Callable[[], Access] | None
 
 
-def guess(conf) -> str:
+def guess(conf: cfg.ConfigOpts) -> str:
     """Guess the role of this host from its configuration.
 
     The first of these that applies decides:
@@ -58,7 +69,7 @@ def guess(conf) -> str:
     return DAEMON if conf.kronos.run_in == 'daemons' or 'kronos_nova' in found else COMPUTE
 
 
-def role(name: str, conf, options) -> Role:
+def role(name: str, conf: cfg.ConfigOpts, options: argparse.Namespace) -> Role:
     """Return the Role with this name.
 
     :param options: parsed arguments with ``config_file`` and ``config_dir``
@@ -77,7 +88,7 @@ def role(name: str, conf, options) -> Role:
                 skips=outside | {'plugin': 'a daemon runs beside Nova, not in it'})
 
 
-def _in_process(conf, options):
+def _in_process(conf: cfg.ConfigOpts, options: argparse.Namespace) -> Access:
     standalone.load_nova(options.config_file, options.config_dir)
     # Imported late: these modules import Nova, which has to be configured first.
     from kronos_nova.plugin import inventory
@@ -86,13 +97,13 @@ def _in_process(conf, options):
     return source.read, placement.client, source.read_flavors
 
 
-def _by_api(conf):
+def _by_api(conf: cfg.ConfigOpts) -> Access:
     connection = connect(conf)
     source = OpenStackInventory(connection, domain_keys=conf.kronos.failure_domain_key)
     return source.read, lambda: PlacementClient(connection.placement), source.read_flavors
 
 
-def fits(names) -> list[str]:
+def fits(names: Iterable[str]) -> list[str]:
     """Return the reasons why Kronos does not fit the installed Nova; empty if it fits.
 
     :param names: names of managers in Nova's services; see :mod:`kronos_nova.plugin.managers`

@@ -16,7 +16,7 @@ UNREAD = 141
 shells: 128 plus the number of the signal SIGPIPE, which is 13."""
 
 
-def _run(module):
+def _run(module: str) -> int:
     """Import a program and run it.
 
     :returns: exit code of the program
@@ -36,12 +36,12 @@ def _run(module):
         gc_tuning.exempt_loaded_objects()
 
 
-def _main(module):
+def _main(module: str) -> int:
     standalone.hide_eventlet()
     return _run(module)
 
 
-def _main_in_threads(module):
+def _main_in_threads(module: str) -> int:
     """Run a program after setting up oslo.messaging to use threads. Without this setup,
     oslo.messaging would use eventlet if eventlet is installed."""
     standalone.hide_eventlet()
@@ -51,7 +51,7 @@ def _main_in_threads(module):
     return _run(module)
 
 
-def _main_beside_nova(module):
+def _main_beside_nova(module: str) -> int:
     """Run a program that works with and without Nova. The program uses Nova's code if Nova is
     installed."""
     if importlib.util.find_spec('nova') is None:
@@ -61,38 +61,38 @@ def _main_beside_nova(module):
     return _run(module)
 
 
-def api():
+def api() -> int:
     return _main('api')
 
 
-def engine():
+def engine() -> int:
     return _main_in_threads('engine')
 
 
-def executor():
+def executor() -> int:
     return _main_in_threads('executor')
 
 
-def exporter():
+def exporter() -> int:
     return _main('exporter')
 
 
-def manage():
+def manage() -> int:
     gc_tuning.collect_rarely()
     return _main('manage')
 
 
-def record():
+def record() -> int:
     return _main('record')
 
 
-def replay():
+def replay() -> int:
     return _main('replay')
 
 
-def status():
+def status() -> int:
     return _main_beside_nova('status')
 
 
-def test_config():
+def test_config() -> int:
     return _main_beside_nova('test_config')

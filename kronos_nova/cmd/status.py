@@ -24,11 +24,11 @@ Fixed by oslo.upgradecheck."""
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         super().__init__()
         self.conf = conf
 
-    def _control_database(self):
+    def _control_database(self) -> upgradecheck.Result:
         """Check the revision of the control database. A compute host needs no control database, so
         there only a database that is configured is checked."""
         if (self.conf.kronos_database.connection is None
@@ -44,7 +44,7 @@ class Checks(upgradecheck.UpgradeCommands):
                                        f'[kronos_database]: {error_text(error)}')
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
-    def _nova(self):
+    def _nova(self) -> upgradecheck.Result:
         """Check that all parts of Kronos support the installed release of Nova. If no Nova is
         installed, the result is a warning."""
         if importlib.util.find_spec('nova') is None:
@@ -63,7 +63,7 @@ class Checks(upgradecheck.UpgradeCommands):
     )
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-status.
 
     :returns: the exit code

@@ -3,16 +3,23 @@
 import argparse
 import dataclasses
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from oslo_config import cfg
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kronos_client.cli import command
 from kronos_nova.cmd import checks
 from kronos_nova.cmd import manage
+from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import program
 from kronos_nova.cmd import proposal
+from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
+from kronos_nova.cmd import rule_table
 from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
@@ -34,7 +41,7 @@ class TestConfig(program.Report):
     configuration files cannot be read; 3 everything works, but there are warnings.
     """
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         manage.add_config_arguments(parser)
         parser.add_argument('--role', choices=roles.ROLES,
@@ -53,7 +60,7 @@ class TestConfig(program.Report):
                                  'Prometheus has the series of several clouds.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         try:
             conf = manage.load_config(parsed_args)
         except cfg.Error as error:
@@ -62,7 +69,7 @@ class TestConfig(program.Report):
         role = roles.role(name, conf, parsed_args)
         # A process can read nova.conf into Nova's own configuration once only.
         reach = checks.Reach(role)
-        self.proposal = None
+        self.proposal: proposal.Proposal | None = None
         _refuse_without_propose(parsed_args)
         if parsed_args.propose:
             _refuse_without_cloud(role)
@@ -78,7 +85,7 @@ class TestConfig(program.Report):
             'rules': [dataclasses.asdict(row) for row in report.rules],
             'proposal': self.proposal and _shown(self.proposal, parsed_args.propose)})
 
-    def print_tables(self, console, data):
+    def print_tables(self, console: Console, data: dict[str, Any]) -> None:
         """Print the results as tables of checks, rules, queries and policies. If a policies file
         was proposed, print a table of its hosts first."""
         if self.proposal is not None:
@@ -93,21 +100,22 @@ class TestConfig(program.Report):
         if not self.report.queries:
             return
         table = _table('Policy', 'Query', 'State', 'Matched', 'Missing', 'Out of range', 'Detail')
-        for row in self.report.queries:
-            table.add_row(row.policy, row.kind, _coloured(row.state),
-                          '' if row.expected is None else f'{row.matched} of {row.expected}',
-                          str(len(row.missing)), str(len(row.out_of_range)), Text(_detail(row)))
+        for query in self.report.queries:
+            table.add_row(query.policy, query.kind, _coloured(query.state),
+                          '' if query.expected is None else f'{query.matched} of {query.expected}',
+                          str(len(query.missing)), str(len(query.out_of_range)),
+                          Text(_detail(query)))
         console.print(table)
         if not self.report.policies:
             return
         table = _table('Policy', 'Hosts', 'Servers', 'Load', 'Of servers', 'Farthest', 'Sizes',
                        'Age', 'Duplicates')
-        for row in self.report.policies:
-            table.add_row(*_policy_cells(row))
+        for policy in self.report.policies:
+            table.add_row(*_policy_cells(policy))
         console.print(table)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run kronos-test-config.
 
     :returns: the exit code
@@ -115,7 +123,7 @@ def main(argv=None):
     return program.run(TestConfig, NAME, argv)
 
 
-def _match(text):
+def _match(text: str) -> str:
     """Return the argument of --match. It is the type of this argument for argparse.
 
     :raises ArgumentTypeError: the text is not a label and a value
@@ -127,7 +135,7 @@ def _match(text):
     return text
 
 
-def _refuse_without_propose(parsed_args):
+def _refuse_without_propose(parsed_args: argparse.Namespace) -> None:
     for option in () if parsed_args.propose else ('recipe', 'match'):
         if getattr(parsed_args, option) is not None:
             raise program.Refused(
@@ -135,7 +143,7 @@ def _refuse_without_propose(parsed_args):
                 'writes a policies file.')
 
 
-def _refuse_without_cloud(role):
+def _refuse_without_cloud(role: roles.Role) -> None:
     if role.connect is None:
         raise program.Refused(
             program.USAGE, f'{NAME}: --propose reads the cloud, and a {role.name} host has no '
@@ -143,7 +151,8 @@ def _refuse_without_cloud(role):
             'host with --config-file.')
 
 
-def _propose(conf, reach, parsed_args):
+def _propose(conf: cfg.ConfigOpts, reach: checks.Reach,
+             parsed_args: argparse.Namespace) -> proposal.Proposal:
     """Write the proposed policies file, and make the checks use this file. Return the Proposal."""
     recipe = proposal.DEFAULT_RECIPE if parsed_args.recipe is None else parsed_args.recipe
     if recipe not in proposal.recipes():
@@ -161,13 +170,13 @@ def _propose(conf, reach, parsed_args):
     return made
 
 
-def _shown(made, path):
+def _shown(made: proposal.Proposal, path: str) -> dict[str, Any]:
     return {'file': path, 'recipe': made.recipe, 'namings': made.namings,
             'selector': made.selector, 'problems': list(made.problems),
             'hosts': [dataclasses.asdict(row) for row in made.hosts]}
 
 
-def _print_rules(console, rules):
+def _print_rules(console: Console, rules: Iterable[rule_table.RuleRow]) -> None:
     table = _table('Rule', 'Relation', 'Servers', 'Of owners', 'Hosts', 'Violated by', 'Such as',
                    'Conflicts')
     for row in rules:
@@ -177,7 +186,7 @@ def _print_rules(console, rules):
     console.print(table)
 
 
-def _print_proposal(console, made):
+def _print_proposal(console: Console, made: proposal.Proposal) -> None:
     for problem in made.problems:
         console.print(Text(problem, style=COLOURS[checks.WARNING]))
     table = _table('Host', 'State', 'Found as', 'CPUs, Nova', 'found', 'GiB, Nova', 'found',
@@ -190,11 +199,11 @@ def _print_proposal(console, made):
     console.print(table)
 
 
-def _count(value):
+def _count(value: float | None) -> str:
     return '' if value is None else f'{value:.1f}'.removesuffix('.0')
 
 
-def _policy_cells(row):
+def _policy_cells(row: policy_table.PolicyRow) -> tuple[str | Text, ...]:
     """Return the cells of a PolicyRow, with loads in percent and the age in seconds."""
     farthest = '' if row.farthest_host is None else (
         f'{row.farthest_host}: {row.farthest_load:.0%}, of servers '
@@ -207,7 +216,7 @@ def _policy_cells(row):
             str(row.duplicates))
 
 
-def _sizes(row):
+def _sizes(row: policy_table.PolicyRow) -> str:
     """Return the sizes of hosts as a text, such as "16 to 128 (VCPU)"."""
     if row.sizes is None:
         return row.sizes_from
@@ -215,17 +224,17 @@ def _sizes(row):
     return f'{least if least == most else f"{least} to {most}"} ({row.sizes_from})'
 
 
-def _detail(row):
+def _detail(row: query_checks.QueryFinding) -> str:
     named = f'out of range: {", ".join(row.out_of_range[:3])}' if row.out_of_range else ''
     return '; '.join(filter(None, (row.detail, named)))
 
 
-def _table(*columns):
+def _table(*columns: str) -> Table:
     table = Table()
     for column in columns:
         table.add_column(column, overflow='fold')
     return table
 
 
-def _coloured(state):
+def _coloured(state: str) -> Text:
     return Text(state, style=COLOURS[state])

@@ -43,6 +43,9 @@ NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
 """Exceptions of SQLAlchemy that mean that a database does not answer. Kronos sees them only where
 oslo.db does not convert them to its own exceptions."""
 
+Engine = sqlalchemy.Engine
+"""An engine, which makes the connections to a database."""
+
 Session = orm.Session
 """A session of a database."""
 

@@ -72,7 +72,7 @@ class HostDrains:
             self.drains.note_unevaluated(each, 'Nova does not have any more')
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
-             aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:
+             aggregate: str, wanted: Sequence[Drain]) -> planning.DrainPlan:
         """Return one plan for all drains of an aggregate.
 
         :param wanted: the drains, from :meth:`wanted`
@@ -88,7 +88,7 @@ class HostDrains:
             measurements, self.cycle_ports.cooldowns.quarantined(now),
             journal.refused_since(now - datetime.timedelta(seconds=self.rejection_backoff)))
 
-    def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
+    def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Drain],
                 outcome: planning.DrainPlan) -> None:
         """Start the plan, and record the progress of each drain.
 
@@ -176,7 +176,7 @@ class HostDrains:
             LOG.info('The drain of host %s is %s: %s left, %d of them blocked', each.host,
                      state, plural.count(left, 'server'), len(blocked))
 
-    def _end(self, snapshot: Snapshot, wanted: list[Drain], left: Mapping[str, int],
+    def _end(self, snapshot: Snapshot, wanted: Sequence[Drain], left: Mapping[str, int],
              outcome: planning.DrainPlan, aggregate: str, now: datetime.datetime) -> None:
         said = tuple(f'{each.host} is being drained: {plural.count(left[each.host], "server")} '
                      'left, '

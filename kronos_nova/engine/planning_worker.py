@@ -81,7 +81,7 @@ Dependencies = tuple[db_engine.Database, Sources, ForecastCache, LossJudge]
 """The objects that a planning process makes once and uses for all orders."""
 
 
-def parse(prog: str, argv: Sequence[str]) -> argparse.Namespace:
+def parse(prog: str, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line that :class:`kronos_nova.engine.planning_client.PlanningClient` makes
     for a planning process. In the result, ``answers`` is the file descriptor to which answers are
     written. ``arguments`` are the arguments that name the configuration files."""

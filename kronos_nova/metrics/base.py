@@ -21,9 +21,9 @@ def with_key(error: exception.MetricsError, key: str) -> exception.MetricsError:
     return type(error)(source=error.kwargs['source'], problem=f'{key}: {error.kwargs["problem"]}')
 
 
-class MetricsSource(Protocol):
-    """The protocol of a source that answers queries for metrics. Implementations return answers
-    unchanged, and do not check whether the values are plausible."""
+class InstantSource(Protocol):
+    """The protocol of a source that answers queries for metrics at one time. Implementations return
+    answers unchanged, and do not check whether the values are plausible."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.
@@ -32,6 +32,11 @@ class MetricsSource(Protocol):
             understood or is not a vector. The error is raised only after the implementation has
             retried
         """
+
+
+class MetricsSource(InstantSource, Protocol):
+    """The protocol of a source that answers queries for metrics, at one time and at several
+    times."""
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
         """Return the series of a query, with values at several times. The errors are those of

@@ -9,7 +9,7 @@ from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova import plural
 from kronos_nova.metrics import labels
-from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.metrics.base import InstantSource
 from kronos_nova.metrics.base import with_key
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Sample
@@ -86,7 +86,7 @@ class Health:
     error: exception.MetricsError | None = None
 
 
-def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> Health:
+def examine(source: InstantSource, query: MetricQuery, expected: Expected) -> Health:
     """Send a query and rate the answer. If the source raises an error, the answer is rated as
     unreachable, and the error is not raised again."""
     try:
