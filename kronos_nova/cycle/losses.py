@@ -147,8 +147,9 @@ class LossJudge:
             LEAST_SECONDS, seconds * options.failover_check_percent / 100))
         needed = min(MOST_SECONDS, SAVED * self._last_round.get(known, 0.0))
         if known and self._allowance > 0 and self._allowance >= needed:
-            is_final = self._judge(snapshot, known, policies, options, planner_ports, inventory)
-            self._final = facts if is_final else None
+            self._final = None  # after an error, a part of the results is of this cloud
+            if self._judge(snapshot, known, policies, options, planner_ports, inventory):
+                self._final = facts
         return {name: self._figures[name] for name in known if name in self._figures}
 
     def _judge(self, snapshot: Snapshot, names: tuple[str, ...], policies: PolicySet,

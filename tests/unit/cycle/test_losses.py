@@ -3,6 +3,8 @@
 import dataclasses
 import datetime
 
+import fixtures
+
 from kronos_nova import exception
 from kronos_nova.cycle import losses
 from kronos_nova.cycle.inputs import PlannerPorts
@@ -111,6 +113,19 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
         self.assertEqual((2, 2), (self.made, found.does_not_fit))
         self.options = dataclasses.replace(self.options, restrict_to_az=True)
         self.reports(step=0.01, seconds=100.0)
+        self.assertEqual(3, self.made)
+
+    def test_after_a_check_that_failed_nothing_is_taken_for_the_result_of_an_earlier_cloud(self):
+        before = self.cloud.read()
+        self.reports(step=0.01, cloud=before)
+        self.cloud.used = FULL
+
+        def fail(*_args):
+            raise ValueError('no')
+
+        with fixtures.MonkeyPatch('kronos_nova.cycle.losses._share', fail):
+            self.assertRaises(ValueError, self.reports, step=0.01, seconds=100.0)
+        self.reports(step=0.01, seconds=100.0, cloud=before)
         self.assertEqual(3, self.made)
 
     def test_a_check_that_time_has_cut_goes_on_although_the_cloud_does_not_change(self):
