@@ -479,16 +479,11 @@ class Program:
         :param most: float64 (P,), highest imbalance of each policy
         :param costs: float64 (P,), cost of an imbalance of 1 in each policy
         """
-        of, problem = self.of, self.of.problem
-        kind, host, sign = self._flows
         for p, cost in enumerate(costs):
             # All variables of the program are at least 0, and so are scores.
             top, bottom = self._variable(cost, np.inf), self._variable(-cost, np.inf)
             self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(most[p]))
-            for at, (place, score) in enumerate(zip(
-                    of.hosts, of.state.scores[of.hosts, p].tolist(), strict=True)):
-                columns = np.flatnonzero(host == at)
-                change = (sign * of.weights[kind, p])[columns] * problem.host_scale[place, p]
+            for columns, change, score in self._score_changes(p):
                 self._add(np.append(columns, top), np.append(change, -1.0), -np.inf, -score)
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
@@ -498,15 +493,21 @@ class Program:
 
         :param low, high: float64 (P,), the ends of the range of each policy
         """
+        for p in range(len(low)):
+            for columns, change, score in self._score_changes(p):
+                self._add(columns, change, float(low[p]) - score, float(high[p]) - score)
+
+    def _score_changes(self, policy: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """Yield (columns, changes, present score) for each host of the assignment. The columns are
+        those of arrivals at the host and of departures from the host. The changes are those of the
+        host's score in one policy by one instance of each column."""
         of = self.of
         kind, host, sign = self._flows
-        for p in range(len(low)):
-            for at, (place, score) in enumerate(zip(
-                    of.hosts, of.state.scores[of.hosts, p].tolist(), strict=True)):
-                columns = np.flatnonzero(host == at)
-                change = ((sign * of.weights[kind, p])[columns]
-                          * of.problem.host_scale[place, p])
-                self._add(columns, change, float(low[p]) - score, float(high[p]) - score)
+        change = sign * of.weights[kind, policy]
+        for at, (place, score) in enumerate(zip(
+                of.hosts, of.state.scores[of.hosts, policy].tolist(), strict=True)):
+            columns = np.flatnonzero(host == at)
+            yield columns, change[columns] * of.problem.host_scale[place, policy], score
 
     def keep_reserved_room(self) -> None:
         """Add constraints by which the reserved room is still free after the moves, on all hosts
