@@ -480,18 +480,19 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     starts = (*((functools.partial(built, best.band, part), (part, MOVE_PARTS[-1]))
                 for part in FEWER_MOVES),
               (functools.partial(_from_even_loads, best, few), EVEN))
-    fewest: list[Leveling] = []
+    found: list[Leveling] = []
     for start, parts in starts:
         other = start()
         other.purpose.fewer = int(SPARE * few.budget)
         other.shorten(parts, limits)
         yield other
-        if not other.left() and other.gib() <= PREMIUM * best.gib():
-            fewest = sorted([*fewest, other], key=lambda each: each.count)[:1]
-    for other in fewest:
-        if other.count <= NEARLY * few.budget and other.is_solvable:
-            other.solve_parts(CHEAP * best.gib(), limits)
-            yield other
+        if (not other.left() and other.gib() <= PREMIUM * best.gib()
+                and other.count <= NEARLY * few.budget):
+            found.append(other)
+    if found and best.is_solvable:
+        fewest = min(found, key=lambda each: each.count)
+        fewest.solve_parts(CHEAP * best.gib(), limits)
+        yield fewest
 
 
 def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
