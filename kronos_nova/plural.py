@@ -1,6 +1,6 @@
 """Nouns and verbs that agree with a number."""
 
-SINGULAR = {'are': 'is', 'have': 'has'}
+SINGULAR = {'are': 'is', 'have': 'has', 'were': 'was'}
 """The verbs whose singular is not made by an ``s``: {plural: singular}."""
 
 

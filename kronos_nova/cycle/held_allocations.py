@@ -16,6 +16,7 @@ from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.objects import hold as states
 from kronos_nova.objects.hold import Hold
@@ -135,7 +136,7 @@ class HeldAllocations:
             self.allocations.allocate(hold.shape, roots)
         except errors.InsufficientInventory as error:
             return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers '
-                    f'{"was" if len(lost) == 1 else "were"} removed, and placement has no room '
+                    f'{plural.agreeing(len(lost), "were")} removed, and placement has no room '
                     f'for them any more: {error}')
         LOG.warning('Room %s: someone had removed %d of the %d allocations that keep the room; '
                     'Kronos has made them again. A possible cause is "nova-manage placement '

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
@@ -265,7 +266,7 @@ class _Host:
 
     def _words(self) -> str:
         names = ' and '.join(self.state.problem.policies[policy] for policy in self.hot)
-        return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
+        return f'{names} {plural.agreeing(len(self.hot), "are")} too high'
 
     def moves(self) -> list[tuple[int, int]]:
         """Return the moves [(instance, destination)] that relieve the host, in an order in which
