@@ -43,7 +43,7 @@ without allocations exists. Fixed by placement."""
 UNAVAILABLE = 408, 429
 """HTTP statuses below 500 with which a proxy answers while it or placement is too busy. Fixed by
 HTTP."""
-OF_EVERY_REQUEST = 401, 403, 406, 407
+ACCESS_REFUSED = 401, 403, 406, 407
 """HTTP statuses with which placement or a proxy refuses every request: the credentials are refused
 (401, 403, 407), or placement was replaced by a release without the microversion (406). Fixed by
 HTTP and placement."""
@@ -367,7 +367,7 @@ def _refusal_of(response: Any, path: str) -> type[errors.PlacementRefused]:
     """
     if response.status_code in TOO_LONG:
         return errors.PlacementRefused
-    if response.status_code in OF_EVERY_REQUEST or not _error(response):
+    if response.status_code in ACCESS_REFUSED or not _error(response):
         return errors.AccessRefused
     if response.status_code == NOT_FOUND:
         return errors.NotFound if OBJECT.match(path) else errors.AccessRefused
