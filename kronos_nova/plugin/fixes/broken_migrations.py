@@ -13,6 +13,9 @@ Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 import dataclasses
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
+from typing import TypeVar
 
 import nova.conf
 import tenacity
@@ -30,9 +33,17 @@ from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import guest_state
 from kronos_nova.plugin.fixes import post_migration_retry
+from kronos_nova.plugin.nova_types import BlockDeviceMappingList
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import LiveMigrateData
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+R = TypeVar('R')
 
 PATIENCE_SECONDS = 120
 """Seconds for which a failing step is repeated after the live migration of a guest broke off. A
@@ -98,13 +109,13 @@ class Attempt:
     error : the exception that ended the migration
     """
 
-    context: object
-    instance: object
+    context: RequestContext
+    instance: Instance
     dest: str
-    block_migration: object
-    migration: object
-    migrate_data: object = None
-    source_bdms: object = None
+    block_migration: bool
+    migration: Migration
+    migrate_data: LiveMigrateData
+    source_bdms: BlockDeviceMappingList | None = None
     is_prepared: bool = False
     has_left: bool = False
     is_completed: bool = False
@@ -116,14 +127,14 @@ class Attempt:
     error: Exception | None = None
 
     @property
-    def is_over(self):
+    def is_over(self) -> bool:
         """Return True if nothing is left to do in this process: the guest has left, the migration
         is rolled back, or another process has ended the migration."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
     @property
-    def is_settled(self):
+    def is_settled(self) -> bool:
         """Return True if the instance keeps its state. Return False if Nova has to set the instance
         to ERROR.
 
@@ -141,7 +152,7 @@ class Attempt:
             or type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error)
             or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
-    def runs(self, state):
+    def runs(self, state: int | None) -> bool:
         """Return True if a power state means that the migration has not stopped the guest. The
         state RUNNING always means this. The state PAUSED means this only if a user had paused the
         instance."""
@@ -149,27 +160,32 @@ class Attempt:
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
 
-class SettlesBrokenMigrations:
+class SettlesBrokenMigrations(Mixin):
     """A mixin for the compute manager that completes or rolls back live migrations that broke
     off."""
 
-    def __init__(self, *args, **kwargs):
+    # Attributes of ComputeManager
+    compute_rpcapi: Any
+    network_api: Any
+
+    def __init__(self, *args: Any, **kwargs: Any):
         self._thread = threading.local()
         super().__init__(*args, **kwargs)
         self.compute_rpcapi = post_migration_retry.compute_api(self.compute_rpcapi)
         self.network_api = post_migration_retry.network_api(self.network_api)
         self.additional_endpoints.append(guest_state.GuestStateEndpoint(self._get_power_state))
 
-    def reset(self):
+    def reset(self) -> None:
         super().reset()
         self.compute_rpcapi = post_migration_retry.compute_api(self.compute_rpcapi)
 
     @property
-    def _attempt(self):
+    def _attempt(self) -> Attempt | None:
         return getattr(self._thread, 'attempt', None)
 
-    def _do_live_migration(self, context, dest, instance, block_migration, migration,
-                           migrate_data):
+    def _do_live_migration(self, context: RequestContext, dest: str, instance: Instance,
+                           block_migration: bool, migration: Migration,
+                           migrate_data: LiveMigrateData) -> None:
         if not CONF.kronos_fixes.broken_migrations:
             super()._do_live_migration(context, dest, instance, block_migration, migration,
                                        migrate_data)
@@ -189,8 +205,10 @@ class SettlesBrokenMigrations:
 
     # Steps of Nova's own code
 
-    def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
-                                           migration, migrate_data, source_bdms):
+    def _do_pre_live_migration_from_source(self, context: RequestContext, dest: str,
+                                           instance: Instance, block_migration: bool,
+                                           migration: Migration, migrate_data: LiveMigrateData,
+                                           source_bdms: BlockDeviceMappingList) -> LiveMigrateData:
         attempt = self._attempt
         if attempt:
             attempt.source_bdms = source_bdms
@@ -200,8 +218,10 @@ class SettlesBrokenMigrations:
             attempt.migrate_data, attempt.is_prepared = prepared, True
         return prepared
 
-    def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
-                                         migrate_data=None, source_bdms=None):
+    def _post_live_migration_update_host(self, ctxt: RequestContext, instance: Instance, dest: str,
+                                         block_migration: bool = False,
+                                         migrate_data: LiveMigrateData | None = None,
+                                         source_bdms: BlockDeviceMappingList | None = None) -> None:
         """Complete the migration by Nova's method, which deletes the guest's files on this host. If
         the guest died during the transfer, roll the migration back instead, so that the files are
         kept."""
@@ -216,7 +236,7 @@ class SettlesBrokenMigrations:
         else:
             self._complete(attempt, migrate_data)
 
-    def _complete(self, attempt, migrate_data):
+    def _complete(self, attempt: Attempt, migrate_data: LiveMigrateData) -> None:
         attempt.has_left = True
         try:
             super()._post_live_migration_update_host(
@@ -234,7 +254,7 @@ class SettlesBrokenMigrations:
             self._record_arrival(attempt)
         attempt.is_completed = True
 
-    def _record_arrival(self, attempt):
+    def _record_arrival(self, attempt: Attempt) -> None:
         """Record that a guest has arrived at the destination. The first step sets the destination
         as the host of the instance, unless Nova has already done so. It is repeated while a service
         does not answer. The other steps record that the live migration is completed, and delete the
@@ -244,7 +264,7 @@ class SettlesBrokenMigrations:
         self._set_migration_status(attempt.migration, migration_status.COMPLETED)
         self._delete_allocation_after_move(attempt.context, attempt.instance, attempt.migration)
 
-    def _record_host(self, attempt):
+    def _record_host(self, attempt: Attempt) -> None:
         instance = attempt.instance
         instance.refresh()
         if instance.host == attempt.dest:
@@ -256,7 +276,8 @@ class SettlesBrokenMigrations:
         instance.compute_id, instance.progress, instance.task_state = node.id, 0, None
         instance.save()
 
-    def _delete_allocation_after_move(self, context, instance, migration):
+    def _delete_allocation_after_move(self, context: RequestContext, instance: Instance,
+                                      migration: Migration) -> None:
         """Delete the allocations of the migration by Nova's method. If the guest has arrived at the
         destination, an outage or a failed deletion is only logged
         (:func:`~kronos_nova.plugin.reverts.may_be_left`). If the error were raised, Nova would set
@@ -269,12 +290,14 @@ class SettlesBrokenMigrations:
             reverts.log_undeleted(f'The guest of live migration {migration.uuid} has arrived',
                                   instance, error)
 
-    def _has_left(self):
+    def _has_left(self) -> bool:
         return self._attempt is not None and self._attempt.has_left
 
-    def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
-                                 migration_status='failed', source_bdms=None,
-                                 pre_live_migration=False):
+    def _rollback_live_migration(self, context: RequestContext, instance: Instance, dest: str,
+                                 migrate_data: LiveMigrateData | None = None,
+                                 migration_status: str = 'failed',
+                                 source_bdms: BlockDeviceMappingList | None = None,
+                                 pre_live_migration: bool = False) -> None:
         """Resume the guest if it is paused. If the guest has ended, set the state of the instance
         to stopped. Then roll back by Nova's method. Nova's method alone would save the state that
         the instance had before the migration, even if the guest has ended."""
@@ -286,14 +309,15 @@ class SettlesBrokenMigrations:
         if attempt:
             attempt.is_rolled_back = True
 
-    def _set_migration_status(self, migration, status):
+    def _set_migration_status(self, migration: Migration, status: str) -> None:
         attempt = self._attempt
         if attempt is None or status not in migration_status.FAILED:
             super()._set_migration_status(migration, status)
         elif not attempt.is_rolled_back:
             attempt.status = status
 
-    def _set_instance_obj_error_state(self, instance, clean_task_state=False):
+    def _set_instance_obj_error_state(self, instance: Instance,
+                                      clean_task_state: bool = False) -> None:
         if self._attempt is None:
             super()._set_instance_obj_error_state(instance, clean_task_state)
         else:
@@ -301,13 +325,13 @@ class SettlesBrokenMigrations:
 
     # Settlement in place of Nova's verdict
 
-    def _end(self, attempt, error):
+    def _end(self, attempt: Attempt, error: Exception) -> None:
         attempt.error, attempt.is_rolled_back_by_driver = error, attempt.is_rolled_back
         self._settle(attempt)
-        _tell(attempt)
+        _tell(attempt, error)
         self._conclude(attempt)
 
-    def _settle(self, attempt):
+    def _settle(self, attempt: Attempt) -> None:
         """Complete or roll back a migration that Nova gave up, depending on where the guest is."""
         if attempt.is_over:
             return
@@ -326,7 +350,7 @@ class SettlesBrokenMigrations:
                           instance=attempt.instance)
             attempt.status = attempt.status or migration_status.ERROR
 
-    def _follow_guest(self, attempt):
+    def _follow_guest(self, attempt: Attempt) -> None:
         if attempt.runs(self._state_there(attempt)) and self._has_pages_here(attempt):
             return
         there, here = self._state_there(attempt), self._state_here(attempt)
@@ -335,7 +359,7 @@ class SettlesBrokenMigrations:
         elif here is not None and (attempt.runs(here) or there is not None):
             self._roll_back(attempt)
 
-    def _stop_copying(self, attempt):
+    def _stop_copying(self, attempt: Attempt) -> None:
         """Abort a copy of the guest that the driver no longer watches."""
         try:
             self.driver.live_migration_abort(attempt.instance)
@@ -343,14 +367,14 @@ class SettlesBrokenMigrations:
             LOG.debug('The copying of the guest could not be aborted, probably because the copying '
                       'is already over: %s', error, instance=attempt.instance)
 
-    def _has_pages_here(self, attempt):
+    def _has_pages_here(self, attempt: Attempt) -> bool:
         """Wait while this host still has memory pages of a guest that already runs at the
         destination (post-copy), at most for COPY_SECONDS. Return True if pages are left after this
         time."""
-        return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
-                              attempt.instance, still=bool)
+        return bool(_ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
+                                   attempt.instance, still=bool))
 
-    def _roll_back(self, attempt):
+    def _roll_back(self, attempt: Attempt) -> None:
         if attempt.source_bdms is None:
             attempt.source_bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
                 attempt.context, attempt.instance.uuid)
@@ -359,7 +383,7 @@ class SettlesBrokenMigrations:
             attempt.context, attempt.instance, attempt.dest, attempt.migrate_data,
             source_bdms=attempt.source_bdms, pre_live_migration=not attempt.is_prepared)
 
-    def _take_leave(self, attempt, here):
+    def _take_leave(self, attempt: Attempt, here: int) -> None:
         """Complete the migration of a guest that runs at the destination. If the guest is still
         paused on this host, power it off here first."""
         LOG.warning('The live migration broke off, but the guest already runs at destination %s. '
@@ -369,7 +393,7 @@ class SettlesBrokenMigrations:
             self.driver.power_off(attempt.instance)
         self._complete(attempt, attempt.migrate_data)
 
-    def _has_died(self, attempt):
+    def _has_died(self, attempt: Attempt) -> bool:
         """Return True if the guest ended during the transfer. Return False if the guest runs, or if
         its state is not known."""
         try:
@@ -383,7 +407,7 @@ class SettlesBrokenMigrations:
         there = self._state_there(attempt)
         return there is not None and not attempt.runs(there)
 
-    def _look_after(self, attempt):
+    def _look_after(self, attempt: Attempt) -> None:
         """Resume the guest on this host if its live migration left the guest paused. Record in
         ``attempt`` whether the guest runs or has ended. If the guest has ended, set the state of
         the instance to stopped."""
@@ -396,7 +420,7 @@ class SettlesBrokenMigrations:
             attempt.fate = f'its guest has ended at {instance.host}, and can be started again'
             instance.vm_state, instance.power_state = vm_states.STOPPED, state
 
-    def _resume(self, instance):
+    def _resume(self, instance: Instance) -> int:
         """Resume a paused guest, and return its power state. The guest may be paused because Nova
         has forced its live migration to complete."""
         LOG.info('The guest was left paused when its live migration broke off; resuming the '
@@ -409,13 +433,13 @@ class SettlesBrokenMigrations:
                           'stays paused. Unpause the server.', instance=instance)
             return power_state.PAUSED
 
-    def _state_here(self, attempt):
+    def _state_here(self, attempt: Attempt) -> int | None:
         """Return the power state of the guest on this host; None if the hypervisor does not
         answer."""
         return _ask_patiently(PATIENCE_SECONDS, attempt, self._get_power_state, attempt.instance)
 
     @staticmethod
-    def _state_there(attempt):
+    def _state_there(attempt: Attempt) -> int | None:
         """Return the power state of the guest at the destination; None if the state is not known.
         While the guest is paused there, wait up to SETTLING_SECONDS for it to run."""
         return _ask_patiently(
@@ -423,7 +447,7 @@ class SettlesBrokenMigrations:
             attempt.instance, still=lambda state: state == power_state.PAUSED
             and not attempt.runs(state))
 
-    def _conclude(self, attempt):
+    def _conclude(self, attempt: Attempt) -> None:
         """Save the final status of the migration. Set the instance to ERROR if Nova wants this and
         :attr:`Attempt.is_settled` is false. Do nothing if the migration was completed."""
         if attempt.is_completed:
@@ -436,7 +460,8 @@ class SettlesBrokenMigrations:
             super()._set_instance_obj_error_state(attempt.instance, clean_task_state=True)
 
 
-def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
+def _ask_patiently(seconds: float, attempt: Attempt, ask: Callable[..., R], *args: Any,
+                   still: Callable[[R], bool] = lambda state: False) -> R | None:
     """Return the answer of ``ask``, which is called repeatedly for at most ``seconds``.
 
     The call is repeated while it raises an error. It is also repeated while ``still(answer)`` is
@@ -446,7 +471,7 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),
-        retry_error_callback=lambda state: state.outcome.result())
+        retry_error_callback=lambda state: state.outcome and state.outcome.result())
     try:
         return tries(ask, *args)
     except Exception as error:  # each driver has errors of its own
@@ -455,17 +480,17 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
         return None
 
 
-def _tell(attempt):
+def _tell(attempt: Attempt, error: Exception) -> None:
     """Record, as a fault of the instance, why the migration failed. Called before the migration
     gets its final status, because the executor reads the fault as soon as the migration has
     ended."""
     if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
-    reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')
+    reason = first_line(error) + (f'; {attempt.fate}' if attempt.fate else '')
     LOG.warning('Live migration %s to %s failed: %s', attempt.migration.uuid, attempt.dest, reason,
                 instance=attempt.instance)
     fault = nova_exception.MigrationError(
-        reason=reason, code=outages.CODE if outages.is_outage(attempt.error) else 500)
+        reason=reason, code=outages.CODE if outages.is_outage(error) else 500)
     try:
         compute_utils.add_instance_fault_from_exc(
             attempt.context, attempt.instance, fault, sys.exc_info())

@@ -21,6 +21,14 @@ import dataclasses
 import functools
 import sys
 import threading
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+from typing import TypeVar
 
 import nova.conf
 import tenacity
@@ -37,6 +45,14 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import Selection
+from kronos_nova.plugin.nova_types import wraps
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -104,6 +120,8 @@ NETWORK = frozenset({'get_instance_nw_info', 'migrate_instance_finish', 'migrate
 PLACEMENT = frozenset({'get_allocs_for_consumer', 'get_resource_provider_name'})
 VOLUME = frozenset({'attachment_complete', 'attachment_update'})
 
+R = TypeVar('R')
+
 _thread = threading.local()
 
 
@@ -116,17 +134,17 @@ class MigrationStep:
         such call
     """
 
-    context: object
-    instance: object
+    context: RequestContext
+    instance: Instance
     is_guest_touched: bool = False
     outage: BaseException | None = None
 
     @property
-    def patience_seconds(self):
+    def patience_seconds(self) -> int:
         return (PATIENCE_SECONDS if self.outage is None and not self.is_guest_touched
                 else LONG_PATIENCE_SECONDS)
 
-    def give_up(self, error):
+    def give_up(self, error: Exception) -> None:
         """Record an outage as the cause of the failure, also as a fault of the instance. Called
         before the migration gets its final status, because the executor reads the fault as soon as
         the migration has ended."""
@@ -145,16 +163,16 @@ class MigrationStep:
                         first_line(failure), instance=self.instance)
 
 
-def _fault(error):
+def _fault(error: Exception) -> nova_exception.MigrationError:
     return nova_exception.MigrationError(reason=first_line(error), code=outages.CODE)
 
 
-def _current():
+def _current() -> MigrationStep | None:
     """Return the MigrationStep of this thread; None outside of a cold migration or resize."""
     return getattr(_thread, 'step', None)
 
 
-def _patiently(act, *args, **kwargs):
+def _patiently(act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """Call ``act``. Within a MigrationStep, repeat the call while a service does not answer.
 
     :raises Exception: the last error of ``act``
@@ -182,11 +200,11 @@ class PatientClient:
     :param repeatable: names of the methods whose requests are repeated
     """
 
-    def __init__(self, client, repeatable):
+    def __init__(self, client: Any, repeatable: Collection[str]):
         self._client = client
         self._repeatable = repeatable
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         found = getattr(self._client, name)
         return functools.partial(_patiently, found) if name in self._repeatable else found
 
@@ -194,7 +212,7 @@ class PatientClient:
 class PatientReportClient(PatientClient):
     """Nova's client of placement that repeats some requests within a MigrationStep."""
 
-    def get_allocations_for_consumer(self, context, consumer):
+    def get_allocations_for_consumer(self, context: RequestContext, consumer: str) -> Any:
         """Return the allocations of a consumer as Nova's method does. There is one difference: if
         placement does not answer within a MigrationStep, an error is raised. Nova's method would
         return an empty result, as if the consumer had no allocations."""
@@ -207,18 +225,19 @@ class PatientConductor(PatientClient):
     """Nova's client by which objects call a conductor. Within a MigrationStep, the client repeats
     the calls."""
 
-    def __init__(self, client):
+    def __init__(self, client: Any):
         super().__init__(client, {'object_backport_versions', 'object_class_action',
                                   'object_class_action_versions'})
 
-    def object_action(self, context, objinst, objmethod, args, kwargs):
+    def object_action(self, context: RequestContext, objinst: Any, objmethod: str,
+                      args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a method of an object in a conductor.
 
         :raises UnexpectedTaskStateError: another request has changed the task_state of the instance
         """
-        attempts = []
+        attempts: list[str] = []
 
-        def act():
+        def act() -> Any:
             attempts.append(objmethod)
             try:
                 return self._client.object_action(context, objinst, objmethod, args, kwargs)
@@ -229,7 +248,8 @@ class PatientConductor(PatientClient):
                 return saved
         return _patiently(act)
 
-    def _read_if_saved(self, context, instance):
+    def _read_if_saved(self, context: RequestContext,
+                       instance: Instance) -> tuple[dict[str, Any], None] | None:
         """Find out whether the conductor has carried out a call whose answer was lost. For this,
         read the instance from the conductor. If the instance has the task_state that the call was
         to save, return the answer to this reading in place of the lost answer; otherwise, return
@@ -239,7 +259,7 @@ class PatientConductor(PatientClient):
         return (updates, None) if is_saved else None
 
 
-def install():
+def install() -> None:
     """Make Nova's objects in this process call the conductors by a PatientConductor. Nothing is
     changed in a process that reads the database itself."""
     stock = objects_base.NovaObject.indirection_api
@@ -247,11 +267,16 @@ def install():
         objects_base.NovaObject.indirection_api = PatientConductor(stock)
 
 
-class MovesPatiently:
+class MovesPatiently(Mixin):
     """A mixin for the compute manager that repeats the calls of a cold migration or resize while a
     service does not answer."""
 
-    def __init__(self, *args, **kwargs):
+    # Attributes of ComputeManager
+    network_api: Any
+    reportclient: Any
+    volume_api: Any
+
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         if CONF.kronos_fixes.cold_migration_retry:
             self.network_api = PatientClient(self.network_api, NETWORK)
@@ -259,27 +284,32 @@ class MovesPatiently:
             self.volume_api = PatientClient(self.volume_api, VOLUME)
         install()
 
-    @functools.wraps(manager.ComputeManager.prep_resize)
-    def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
-                    clean_shutdown, migration, host_list):
+    @wraps(manager.ComputeManager.prep_resize)
+    def prep_resize(self, context: RequestContext, image: Mapping[str, Any], instance: Instance,
+                    flavor: Flavor, request_spec: RequestSpec, filter_properties: dict[str, Any],
+                    node: str, clean_shutdown: bool, migration: Migration,
+                    host_list: list[Selection] | None) -> None:
         with self._step(context, instance, migration):
             super().prep_resize(context, image, instance, flavor, request_spec, filter_properties,
                                 node, clean_shutdown, migration, host_list)
 
-    @functools.wraps(manager.ComputeManager.resize_instance)
-    def resize_instance(self, context, instance, image, migration, flavor, clean_shutdown,
-                        request_spec):
+    @wraps(manager.ComputeManager.resize_instance)
+    def resize_instance(self, context: RequestContext, instance: Instance, image: Mapping[str, Any],
+                        migration: Migration, flavor: Flavor, clean_shutdown: bool,
+                        request_spec: RequestSpec) -> None:
         with self._step(context, instance, migration):
             super().resize_instance(context, instance, image, migration, flavor, clean_shutdown,
                                     request_spec)
 
-    @functools.wraps(manager.ComputeManager.finish_resize)
-    def finish_resize(self, context, disk_info, image, instance, migration, request_spec):
+    @wraps(manager.ComputeManager.finish_resize)
+    def finish_resize(self, context: RequestContext, disk_info: str, image: Mapping[str, Any],
+                      instance: Instance, migration: Migration, request_spec: RequestSpec) -> None:
         with self._step(context, instance, migration, is_guest_touched=True):
             super().finish_resize(context, disk_info, image, instance, migration, request_spec)
 
     @contextlib.contextmanager
-    def _step(self, context, instance, migration, is_guest_touched=False):
+    def _step(self, context: RequestContext, instance: Instance, migration: Migration,
+              is_guest_touched: bool = False) -> Iterator[None]:
         """Run the ``with`` block as a MigrationStep of this thread. If the option is off, only run
         the block."""
         if not CONF.kronos_fixes.cold_migration_retry:
@@ -295,7 +325,7 @@ class MovesPatiently:
         finally:
             _thread.step = None
 
-    def _end_unbegun(self, step, migration):
+    def _end_unbegun(self, step: MigrationStep, migration: Migration) -> None:
         """End a migration whose request failed before Nova's method began. Without this, the record
         of the migration would stay in progress for ever."""
         if step.is_guest_touched:
@@ -308,14 +338,15 @@ class MovesPatiently:
 
     # Steps of Nova's own code
 
-    def _get_power_off_values(self, instance, clean_shutdown):
+    def _get_power_off_values(self, instance: Instance, clean_shutdown: bool) -> tuple[int, int]:
         """Return Nova's values. Called immediately before the driver powers the guest off."""
         step = _current()
         if step:
             step.is_guest_touched = True
         return super()._get_power_off_values(instance, clean_shutdown)
 
-    def _send_prep_resize_notifications(self, context, instance, phase, flavor):
+    def _send_prep_resize_notifications(self, context: RequestContext, instance: Instance,
+                                        phase: str, flavor: Flavor) -> None:
         """Send Nova's notification. If it reports that ``prep_resize`` has ended without an outage,
         also set ``is_guest_touched`` of the MigrationStep. The source has then received the request
         ``resize_instance``, and may power the guest off. After an outage, the source has no
@@ -325,7 +356,9 @@ class MovesPatiently:
             step.is_guest_touched = True
         super()._send_prep_resize_notifications(context, instance, phase, flavor)
 
-    def _reschedule_resize_or_reraise(self, context, instance, exc_info, *args, **kwargs):
+    def _reschedule_resize_or_reraise(self, context: RequestContext, instance: Instance,
+                                      exc_info: tuple[type[Exception], Exception, TracebackType],
+                                      *args: Any, **kwargs: Any) -> None:
         """Call Nova's method, which tries another host. After an outage, raise the error instead,
         because neither the instance nor the host was the cause of the failure."""
         step, error = _current(), exc_info[1]
@@ -335,8 +368,8 @@ class MovesPatiently:
         super()._reschedule_resize_or_reraise(context, instance, exc_info, *args, **kwargs)
 
     @contextlib.contextmanager
-    def _error_out_instance_on_exception(self, context, instance,
-                                         instance_state=vm_states.ACTIVE):
+    def _error_out_instance_on_exception(self, context: RequestContext, instance: Instance,
+                                         instance_state: str = vm_states.ACTIVE) -> Iterator[None]:
         """Set the state of the instance if the ``with`` block raises an error, by Nova's method. If
         the error is an outage, and the guest has not been powered off, the instance gets the state
         ``instance_state`` instead of ERROR."""
@@ -355,7 +388,8 @@ class MovesPatiently:
                 raise nova_exception.InstanceFaultRollback(
                     inner_exception=_fault(error)) from error
 
-    def _delete_allocation_after_move(self, context, instance, migration):
+    def _delete_allocation_after_move(self, context: RequestContext, instance: Instance,
+                                      migration: Migration) -> None:
         """Delete the allocations of the migration by Nova's method. If an outage has ended the
         migration, an outage or a failed deletion is only logged
         (:func:`~kronos_nova.plugin.reverts.may_be_left`). So the fault of the instance still names

@@ -8,6 +8,8 @@ Launchpad: bug 1848343; the part of the repair in nova-compute is :mod:`kronos_n
 Option: ``[kronos_fixes] cold_migration_rollback``.
 """
 
+from typing import Any
+
 from nova.conductor.tasks import migrate
 
 from kronos_nova import exception
@@ -30,7 +32,9 @@ class RevertingMigrationTask(migrate.MigrationTask):
     """Nova's task for cold migrations with another rollback, which restores the instance's
     allocations in one request."""
 
-    def rollback(self, ex):
+    _held_allocations: dict[str, Any] | None
+
+    def rollback(self, ex: Exception) -> None:
         """Roll the cold migration back. An error of placement is only logged, because Nova has to
         report the error that caused the rollback. The reconciler in nova-conductor corrects the
         allocations later."""

@@ -9,6 +9,11 @@ accepts a second request, which the executor sends if the first request was lost
 Launchpad: no bug is known. Option: ``[kronos_fixes] confirmation_retry``.
 """
 
+from collections.abc import Callable
+from collections.abc import MutableMapping
+from typing import Any
+from typing import TypeVar
+
 import nova.conf
 import tenacity
 from nova import exception as nova_exception
@@ -23,9 +28,16 @@ from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+R = TypeVar('R')
 
 PATIENCE_SECONDS = 180
 """Seconds for which a step of a confirmation is repeated while a service does not answer. Raised,
@@ -46,24 +58,25 @@ MARK = 'kronos_confirms'
 accepts a repeated request to confirm. nova-compute saves the stats, and conductors read them."""
 
 
-def mark(stats):
+def mark(stats: MutableMapping[str, object]) -> None:
     """Record in the stats of a node that its nova-compute accepts a repeated request to confirm a
     cold migration. Nothing is recorded if the option is off."""
     if CONF.kronos_fixes.confirmation_retry:
         stats[MARK] = '1'
 
 
-def is_repeatable_on(node):
+def is_repeatable_on(node: ComputeNode) -> bool:
     """Return whether the nova-compute of a ComputeNode accepts a repeated request to confirm a cold
     migration. Without the fix, a second request sets the instance to ERROR."""
     return MARK in (node.stats or {})
 
 
-class ConfirmsPatiently:
+class ConfirmsPatiently(Mixin):
     """A mixin for the compute manager that repeats the steps of a confirmation while a service does
     not answer."""
 
-    def confirm_resize(self, context, instance, migration):
+    def confirm_resize(self, context: RequestContext, instance: Instance,
+                       migration: Migration) -> None:
         """Confirm a cold migration or resize by Nova's method, once a conductor and placement
         answer. If one of them does not answer for :data:`PATIENCE_SECONDS`, the migration stays
         unconfirmed, and can be confirmed later."""
@@ -80,7 +93,8 @@ class ConfirmsPatiently:
                 return
         super().confirm_resize(context, instance, migration)
 
-    def _confirm_resize(self, context, instance, migration=None):
+    def _confirm_resize(self, context: RequestContext, instance: Instance,
+                        migration: Migration | None = None) -> None:
         if not CONF.kronos_fixes.confirmation_retry:
             super()._confirm_resize(context, instance, migration=migration)
             return
@@ -90,7 +104,8 @@ class ConfirmsPatiently:
             return
         _patiently(instance, self._confirm_rest, context, instance, migration)
 
-    def _confirm_rest(self, context, instance, migration):
+    def _confirm_rest(self, context: RequestContext, instance: Instance,
+                      migration: Migration) -> None:
         """Do the steps of a confirmation that an earlier attempt has not done."""
         if instance.migration_context is not None:
             super()._confirm_resize(context, instance, migration=migration)
@@ -101,7 +116,8 @@ class ConfirmsPatiently:
         instance.task_state = None
         instance.save(expected_task_state=[None, task_states.DELETING, task_states.SOFT_DELETING])
 
-    def _delete_allocation_after_move(self, context, instance, migration):
+    def _delete_allocation_after_move(self, context: RequestContext, instance: Instance,
+                                      migration: Migration) -> None:
         """Delete the allocations of the migration by Nova's method. If the migration is confirmed,
         an outage or a failed deletion is only logged
         (:func:`~kronos_nova.plugin.reverts.may_be_left`). If the error were raised, Nova would set
@@ -115,21 +131,21 @@ class ConfirmsPatiently:
                 raise
             reverts.log_undeleted(f'Cold migration {migration.uuid} is confirmed', instance, error)
 
-    def _delete_stashed_flavor_info(self, instance):
+    def _delete_stashed_flavor_info(self, instance: Instance) -> None:
         if CONF.kronos_fixes.confirmation_retry:
             _patiently(instance, super()._delete_stashed_flavor_info, instance)
         else:
             super()._delete_stashed_flavor_info(instance)
 
 
-def _probe(context, migration):
+def _probe(context: RequestContext, migration: Migration) -> None:
     """Raise an error if a conductor or placement does not answer. Called before Nova's method: if
     no conductor answered the first query of Nova's method, the request to confirm would be lost."""
     objects.Migration.get_by_id(context, migration.id)
     placement.client().consumer(migration.uuid)
 
 
-def _leave_unconfirmed(instance, migration, error):
+def _leave_unconfirmed(instance: Instance, migration: Migration, error: Exception) -> None:
     """Set the status of a migration back to ``finished``. Nova's API then accepts another request
     to confirm the migration."""
     LOG.warning('The cold migration or resize is not confirmed, because a service does not answer: '
@@ -149,7 +165,7 @@ def _leave_unconfirmed(instance, migration, error):
                     first_line(failure), instance=instance)
 
 
-def _patiently(instance, act, *args):
+def _patiently(instance: Instance, act: Callable[..., R], *args: Any) -> R:
     """Call ``act``, and repeat the call while a service does not answer.
 
     :raises Exception: the last error of ``act``

@@ -22,7 +22,7 @@ CONF = nova.conf.CONF
 EXPECTED = {'nova.scheduler.client.report:report_client_singleton': ()}
 
 
-def install():
+def install() -> None:
     """Make each worker that is forked after this call create its own placement client, unless
     ``[kronos_fixes] fork_safety`` is off."""
     if CONF.kronos_fixes.fork_safety:
@@ -30,9 +30,9 @@ def install():
 
 
 @functools.cache
-def _register():
+def _register() -> None:
     os.register_at_fork(after_in_child=_forget_client)
 
 
-def _forget_client():
+def _forget_client() -> None:
     report.PLACEMENTCLIENT = None

@@ -3,6 +3,8 @@
 Used by :mod:`kronos_nova.plugin.fixes.broken_migrations`.
 """
 
+from collections.abc import Callable
+
 import oslo_messaging as messaging
 from nova import exception as nova_exception
 from nova import rpc
@@ -10,6 +12,9 @@ from nova.compute import rpcapi as compute_rpcapi
 from nova.objects import base as objects_base
 
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin.nova_types import ComputeDriver
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import RequestContext
 
 NAMESPACE = 'kronos_guests'
 VERSION = '1.0'
@@ -37,14 +42,14 @@ class GuestStateEndpoint:
 
     target = messaging.Target(namespace=NAMESPACE, version=VERSION)
 
-    def __init__(self, power_state):
+    def __init__(self, power_state: Callable[[Instance], int]):
         self._power_state = power_state
 
-    def power_state(self, context, instance):
+    def power_state(self, context: RequestContext, instance: Instance) -> int:
         return self._power_state(instance)
 
 
-def is_copied(driver, instance):
+def is_copied(driver: ComputeDriver, instance: Instance) -> bool:
     """Return whether the hypervisor of this host still copies a guest to its destination. With
     post-copy the guest may run at the destination already, while pages of its memory are still on
     this host. Return False for every driver except libvirt's.
@@ -60,7 +65,7 @@ def is_copied(driver, instance):
         return False
 
 
-def power_state(context, host, instance):
+def power_state(context: RequestContext, host: str, instance: Instance) -> int | None:
     """Return the state of an instance's guest at ``host``, one of ``nova.compute.power_state``.
     NOSTATE means that there is no guest. None means that the nova-compute of the host does not run
     Kronos.

@@ -4,11 +4,17 @@ token.
 Launchpad: no bug is known. Option: ``[kronos_fixes] image_credentials``.
 """
 
+from typing import Any
+
 import nova.conf
 from keystoneauth1 import exceptions
 from nova import service_auth
 from nova.conf import service_token
 from oslo_log import log as logging
+
+from kronos_nova.plugin.nova_types import LiveMigrateData
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -22,7 +28,7 @@ EXPECTED = {
 }
 
 
-class FetchesImages:
+class FetchesImages(Mixin):
     """A mixin for the compute manager that fetches images with Nova's own credentials.
 
     A destination with local disks fetches base images and kernels from Glance. For this, Nova uses
@@ -32,14 +38,15 @@ class FetchesImages:
     credentials for Glance as well.
     """
 
-    def pre_live_migration(self, context, *args, **kwargs):
+    def pre_live_migration(self, context: RequestContext, *args: Any,
+                           **kwargs: Any) -> LiveMigrateData:
         return super().pre_live_migration(_as_nova(context), *args, **kwargs)
 
-    def finish_resize(self, context, *args, **kwargs):
+    def finish_resize(self, context: RequestContext, *args: Any, **kwargs: Any) -> Any:
         return super().finish_resize(_as_nova(context), *args, **kwargs)
 
 
-def _as_nova(context):
+def _as_nova(context: RequestContext) -> RequestContext:
     """Return ``context``. An admin's context without a token gets the credentials of Nova's service
     user."""
     if not CONF.kronos_fixes.image_credentials:

@@ -23,9 +23,10 @@ Launchpad: bug 1836369, about the source host. Option:
 ``[kronos_fixes] interrupted_cold_migrations``.
 """
 
-import functools
 import os
 import threading
+from collections.abc import Mapping
+from typing import Any
 
 import nova.conf
 import tenacity
@@ -47,6 +48,13 @@ from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import cold_migration_retry
 from kronos_nova.plugin.fixes import migration_checkpoint
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import wraps
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -85,18 +93,18 @@ ON_DESTINATION = (task_states.RESIZE_MIGRATED, task_states.RESIZE_FINISH)
 """The task_states of an instance whose guest is off, and is to be started on the destination."""
 
 
-class EndsInterruptedColdMigrations:
+class EndsInterruptedColdMigrations(Mixin):
     """A mixin for the compute manager that ends the cold migrations and resizes that a restart
     interrupted: those that left this host, and those that were to arrive on this host."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._cold_checkpoints = migration_checkpoint.MigrationCheckpoints(
             CONF.state_path, self.host, migration_checkpoint.COLD_FOLDER)
-        self._unfinished = []
-        self._prepared = []
+        self._unfinished: list[tuple[str, dict[str, Any] | None]] = []
+        self._prepared: list[str] = []
 
-    def init_host(self, *args, **kwargs):
+    def init_host(self, *args: Any, **kwargs: Any) -> None:
         super().init_host(*args, **kwargs)
         if _is_on():
             try:
@@ -105,7 +113,7 @@ class EndsInterruptedColdMigrations:
                 LOG.exception('The cold migrations that were being prepared on this host when '
                               'nova-compute was stopped could not be read, and are not ended.')
 
-    def _init_instance(self, context, instance):
+    def _init_instance(self, context: RequestContext, instance: Instance) -> None:
         if (_is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION
                 and instance.vm_state in (vm_states.ACTIVE, vm_states.STOPPED)):
             self._init_arriving(context, instance)
@@ -121,7 +129,7 @@ class EndsInterruptedColdMigrations:
 
     # Steps of migrations that leave this host
 
-    def _end_interrupted_cold(self, context, instance):
+    def _end_interrupted_cold(self, context: RequestContext, instance: Instance) -> None:
         """End the migrations that were to move an instance off this host, if the destination has
         already prepared them. A migration that the destination has not prepared yet is ended later,
         when the destination's request reaches this host."""
@@ -131,9 +139,10 @@ class EndsInterruptedColdMigrations:
             if migration.dest_node and migration.migration_type in KINDS:
                 self._end_cold(context, instance, migration)
 
-    @functools.wraps(manager.ComputeManager.resize_instance)
-    def resize_instance(self, context, instance, image, migration, flavor, clean_shutdown,
-                        request_spec):
+    @wraps(manager.ComputeManager.resize_instance)
+    def resize_instance(self, context: RequestContext, instance: Instance, image: Mapping[str, Any],
+                        migration: Migration, flavor: Flavor, clean_shutdown: bool,
+                        request_spec: RequestSpec) -> None:
         if _is_on() and marks.has_ended(context, migration):
             marks.log_dropped(instance, migration)
             return
@@ -143,7 +152,7 @@ class EndsInterruptedColdMigrations:
         super().resize_instance(context, instance, image, migration, flavor, clean_shutdown,
                                 request_spec)
 
-    def _end_cold(self, context, instance, migration):
+    def _end_cold(self, context: RequestContext, instance: Instance, migration: Migration) -> None:
         """End a migration whose guest is unharmed on the source, and give the allocations back to
         the instance. A fault of the instance records that an outage, and not the instance, caused
         the failure."""
@@ -160,8 +169,9 @@ class EndsInterruptedColdMigrations:
 
     # Steps of migrations that arrive on this host
 
-    @functools.wraps(manager.ComputeManager.finish_resize)
-    def finish_resize(self, context, disk_info, image, instance, migration, request_spec):
+    @wraps(manager.ComputeManager.finish_resize)
+    def finish_resize(self, context: RequestContext, disk_info: str, image: Mapping[str, Any],
+                      instance: Instance, migration: Migration, request_spec: RequestSpec) -> None:
         if not _is_on():
             super().finish_resize(context, disk_info, image, instance, migration, request_spec)
             return
@@ -181,7 +191,7 @@ class EndsInterruptedColdMigrations:
             raise
         self._cold_checkpoints.remove(instance.uuid)
 
-    def _init_arriving(self, context, instance):
+    def _init_arriving(self, context: RequestContext, instance: Instance) -> None:
         """Handle an instance whose guest was to be started on this host. Nova's own method would do
         nothing, or would start the guest before its network and volumes are ready.
 
@@ -199,7 +209,7 @@ class EndsInterruptedColdMigrations:
         if kept is not None or instance.task_state == task_states.RESIZE_FINISH:
             self._unfinished.append((instance.uuid, kept))
 
-    def post_start_hook(self):
+    def post_start_hook(self) -> None:
         super().post_start_hook()
         try:
             self._cold_checkpoints.remove_all_but([uuid for uuid, _kept in self._unfinished])
@@ -211,7 +221,7 @@ class EndsInterruptedColdMigrations:
         if self._prepared:
             threading.Timer(REQUEST_SECONDS, self._end_prepared).start()
 
-    def _end_prepared(self):
+    def _end_prepared(self) -> None:
         """End the migrations to this host that wait for the source in vain: nova-compute on this
         host was stopped before it sent its request to the source."""
         context = nova_context.get_admin_context()
@@ -223,7 +233,7 @@ class EndsInterruptedColdMigrations:
                 LOG.exception('Migration %s, which was being prepared when nova-compute was '
                               'stopped, could not be ended.', uuid)
 
-    def _end_if_waiting(self, context, migration):
+    def _end_if_waiting(self, context: RequestContext, migration: Migration) -> None:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
         if migration.status != migration_status.PRE_MIGRATING or (
                 instance.task_state not in (None, marks.mark_of(migration))):
@@ -232,7 +242,7 @@ class EndsInterruptedColdMigrations:
         if instance.task_state is None or marks.clear(instance, marks.mark_of(migration)):
             self._end_cold(context, instance, migration)
 
-    def _finish_all(self):
+    def _finish_all(self) -> None:
         while self._unfinished:
             uuid, kept = self._unfinished.pop()
             finish = outages.retrying(
@@ -243,7 +253,7 @@ class EndsInterruptedColdMigrations:
                 LOG.exception('The cold migration or resize of instance %s, which was in progress '
                               'when nova-compute was stopped, could not be completed.', uuid)
 
-    def _finish(self, context, uuid, kept):
+    def _finish(self, context: RequestContext, uuid: str, kept: dict[str, Any] | None) -> None:
         """Complete the migration of an instance.
 
         :param kept: content of the checkpoint; None if there is none
@@ -274,7 +284,8 @@ class EndsInterruptedColdMigrations:
         self.finish_resize(context, kept['disk_info'], kept['image'], instance, migration,
                            kept['request_spec'])
 
-    def _set_resized(self, context, instance, migration):
+    def _set_resized(self, context: RequestContext, instance: Instance,
+                     migration: Migration) -> None:
         """Record, as Nova does, that a migration whose guest already runs on this host has
         finished. The instance then waits for its confirmation."""
         self._complete_volume_attachments(
@@ -286,7 +297,7 @@ class EndsInterruptedColdMigrations:
         instance.launched_at = clock.utcnow()
         instance.save(expected_task_state=task_states.RESIZE_FINISH)
 
-    def _fail_unfinished(self, context, instance, reason):
+    def _fail_unfinished(self, context: RequestContext, instance: Instance, reason: str) -> None:
         """Set an instance to ERROR, as Nova does after an error of ``finish_resize``. Called if
         nova-compute cannot start the guest of the instance."""
         error = nova_exception.MigrationError(
@@ -303,7 +314,7 @@ class EndsInterruptedColdMigrations:
         self._cold_checkpoints.remove(instance.uuid)
 
 
-def _prepared_on(host):
+def _prepared_on(host: str) -> list[str]:
     """Return the uuids of the cold migrations and resizes that nova-compute on a host was preparing
     as the destination when it was stopped. Called before nova-compute receives requests."""
     return [each.uuid for each in objects.MigrationList.get_by_filters(
@@ -312,7 +323,7 @@ def _prepared_on(host):
         if each.dest_compute == host and each.migration_type in KINDS]
 
 
-def _is_converted(disk_info):
+def _is_converted(disk_info: str) -> bool:
     """Return whether the libvirt driver converts a raw disk of the guest to qcow2 when it starts
     the guest. Such a start must not be repeated, because converting a disk a second time would
     destroy it.
@@ -328,11 +339,11 @@ def _is_converted(disk_info):
         for disk in disks)
 
 
-def _is_on():
+def _is_on() -> bool:
     return CONF.kronos_fixes.interrupted_cold_migrations
 
 
-def _is_outdated(context, instance):
+def _is_outdated(context: RequestContext, instance: Instance) -> bool:
     """Return whether the task_state of an instance was cleared after its cold migration or resize
     was requested, so that the request to begin is outdated. Return False if this is not known, for
     example because no conductor answers."""

@@ -9,6 +9,8 @@ Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
 
 import threading
+from collections.abc import Iterable
+from typing import Any
 
 import nova.conf
 from nova import context as nova_context
@@ -19,6 +21,11 @@ from oslo_log import log as logging
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin.fixes import broken_migrations
 from kronos_nova.plugin.fixes import migration_checkpoint
+from kronos_nova.plugin.nova_types import BlockDeviceMappingList
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import LiveMigrateData
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -37,21 +44,23 @@ class Restarted(nova_exception.NovaException):
 class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     """A mixin for the compute manager that ends live migrations which a restart interrupted."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._checkpoints = migration_checkpoint.MigrationCheckpoints(
             CONF.state_path, self.host, migration_checkpoint.LIVE_FOLDER)
-        self._interrupted = []
+        self._interrupted: list[broken_migrations.Attempt] = []
 
     # Steps while nova-compute runs: checkpoints of live migrations
 
-    def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
-                                           migration, migrate_data, source_bdms):
+    def _do_pre_live_migration_from_source(self, context: RequestContext, dest: str,
+                                           instance: Instance, block_migration: bool,
+                                           migration: Migration, migrate_data: LiveMigrateData,
+                                           source_bdms: BlockDeviceMappingList) -> LiveMigrateData:
         if not _is_on():
             return super()._do_pre_live_migration_from_source(
                 context, dest, instance, block_migration, migration, migrate_data, source_bdms)
 
-        def write_checkpoint(data):
+        def write_checkpoint(data: LiveMigrateData) -> None:
             self._write_checkpoint(
                 instance, dest=dest, block_migration=block_migration, migrate_data=data,
                 migration=migration.uuid, source_bdms=source_bdms)
@@ -62,7 +71,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         write_checkpoint(prepared)
         return prepared
 
-    def _write_checkpoint(self, instance, **facts):
+    def _write_checkpoint(self, instance: Instance, **facts: Any) -> None:
         try:
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
@@ -71,13 +80,13 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                         'migration, the migration is handled as without Kronos.', error,
                         instance=instance)
 
-    def _conclude(self, attempt):
+    def _conclude(self, attempt: broken_migrations.Attempt) -> None:
         super()._conclude(attempt)
         self._checkpoints.remove(attempt.instance.uuid)
 
     # Steps when nova-compute starts again: the end of interrupted live migrations
 
-    def _reset_live_migration(self, context, instance):
+    def _reset_live_migration(self, context: RequestContext, instance: Instance) -> None:
         """Call Nova's method, except in two cases:
 
         * The migration is still being prepared. A conductor then continues the migration.
@@ -107,7 +116,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         else:
             self._interrupted.append(attempt)
 
-    def _end_others(self, context, instance, attempt):
+    def _end_others(self, context: RequestContext, instance: Instance,
+                    attempt: broken_migrations.Attempt | None) -> None:
         """Set the status of the instance's unfinished live migrations from this host to ``error``,
         because no process continues these migrations.
 
@@ -127,7 +137,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                          instance=instance)
                 self._set_migration_status(migration, migration_status.ERROR)
 
-    def _load(self, context, instance):
+    def _load(self, context: RequestContext,
+              instance: Instance) -> broken_migrations.Attempt | None:
         kept = self._checkpoints.load(context, instance.uuid)
         if kept is None:
             return None
@@ -140,20 +151,20 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         attempt.migrate_data.migration = migration
         return attempt
 
-    def post_start_hook(self):
+    def post_start_hook(self) -> None:
         super().post_start_hook()
         self._forget_all_but([attempt.instance.uuid for attempt in self._interrupted])
         if self._interrupted:
             threading.Thread(target=self._end_interrupted, daemon=True).start()
 
-    def _forget_all_but(self, instance_uuids):
+    def _forget_all_but(self, instance_uuids: Iterable[str]) -> None:
         try:
             self._checkpoints.remove_all_but(instance_uuids)
         except OSError as error:
             LOG.warning('Files that describe earlier live migrations could not be removed: %s',
                         error)
 
-    def _end_interrupted(self):
+    def _end_interrupted(self) -> None:
         while self._interrupted:
             attempt = self._interrupted.pop()
             try:
@@ -163,7 +174,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                               'stopped could neither be completed nor rolled back.',
                               instance=attempt.instance)
 
-    def _go_on(self, attempt):
+    def _go_on(self, attempt: broken_migrations.Attempt) -> None:
         LOG.info('Completing or rolling back live migration %s, which was in progress when '
                  'nova-compute was stopped.', attempt.migration.uuid, instance=attempt.instance)
         self._thread.attempt = attempt
@@ -175,11 +186,11 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._thread.attempt = None
 
 
-def _is_on():
+def _is_on() -> bool:
     return CONF.kronos_fixes.broken_migrations and CONF.kronos_fixes.interrupted_migrations
 
 
-def _is_being_prepared(context, instance):
+def _is_being_prepared(context: RequestContext, instance: Instance) -> bool:
     """Return True if a live migration of the instance has the status ``accepted``: a conductor may
     then be preparing the migration, and this nova-compute must not clear the task_state. If this
     conductor dies, another conductor worker clears the task_state.

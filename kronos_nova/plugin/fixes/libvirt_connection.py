@@ -13,8 +13,11 @@ Launchpad: no bug is known. Option: ``[kronos_fixes] libvirt_connection``.
 """
 
 import threading
+from typing import Any
 
 import nova.conf
+
+from kronos_nova.plugin.nova_types import Mixin
 
 CONF = nova.conf.CONF
 
@@ -26,11 +29,11 @@ EXPECTED = {
 LOCK = '_wrapped_conn_lock'
 
 
-class SurvivesLibvirt:
+class SurvivesLibvirt(Mixin):
     """A mixin for the compute manager that makes the lock of the libvirt driver reentrant. Other
     drivers are not changed."""
 
-    def __init__(self, compute_driver=None, *args, **kwargs):
+    def __init__(self, compute_driver: str | None = None, *args: Any, **kwargs: Any):
         super().__init__(compute_driver, *args, **kwargs)
         host = getattr(self.driver, '_host', None)
         if CONF.kronos_fixes.libvirt_connection and hasattr(host, LOCK):

@@ -18,15 +18,15 @@ NOISE = {
 
 
 class _Filter(logging.Filter):
-    def __init__(self, beginning):
+    def __init__(self, beginning: str):
         super().__init__()
         self._beginning = beginning
 
-    def filter(self, record):
+    def filter(self, record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith(self._beginning)
 
 
-def install():
+def install() -> None:
     """Set the filters, unless ``[kronos_fixes] log_filters`` is off. A repeated call changes
     nothing."""
     if not CONF.kronos_fixes.log_filters:

@@ -8,6 +8,8 @@ migration back. Nova itself keeps these data only in memory. The files are below
 
 import os
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 from nova import objects
 from nova.objects import base as objects_base
@@ -15,6 +17,7 @@ from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
 from kronos_nova import boundary
+from kronos_nova.plugin.nova_types import RequestContext
 
 LOG = logging.getLogger(__name__)
 
@@ -30,11 +33,11 @@ class MigrationCheckpoints:
     :param folder: LIVE_FOLDER or COLD_FOLDER
     """
 
-    def __init__(self, state_path, host, folder):
+    def __init__(self, state_path: str, host: str, folder: str):
         self._folder = pathlib.Path(state_path, folder)
         self._host = host
 
-    def write(self, instance_uuid, **facts):
+    def write(self, instance_uuid: str, **facts: Any) -> None:
         """Write the checkpoint of an instance, and replace an earlier checkpoint of the instance.
 
         :param facts: the content of the checkpoint: NovaObjects and plain values by name
@@ -51,7 +54,7 @@ class MigrationCheckpoints:
             os.fsync(file.fileno())
         partial.rename(self._path(instance_uuid))
 
-    def load(self, context, instance_uuid):
+    def load(self, context: RequestContext, instance_uuid: str) -> dict[str, Any] | None:
         """Return the content of a checkpoint as {name: value}; None if the instance has no
         checkpoint.
 
@@ -66,7 +69,7 @@ class MigrationCheckpoints:
         return {name: serializer.deserialize_entity(context, fact)
                 for name, fact in jsonutils.loads(text).items()}
 
-    def remove(self, instance_uuid):
+    def remove(self, instance_uuid: str) -> None:
         """Remove the checkpoint of an instance whose migration has ended. An error is only logged:
         the migration must not fail because of it. The file is replaced by the next migration of the
         instance, or removed when nova-compute starts again."""
@@ -76,7 +79,7 @@ class MigrationCheckpoints:
             LOG.warning('The file that describes the ended migration of instance %s could not be '
                         'removed: %s', instance_uuid, error)
 
-    def remove_all_but(self, instance_uuids):
+    def remove_all_but(self, instance_uuids: Iterable[str]) -> None:
         """Remove the checkpoints of this host, except those of the instances ``instance_uuids``.
         The migrations of all other instances need no checkpoint any more."""
         kept = {self._path(uuid) for uuid in instance_uuids}
@@ -84,5 +87,5 @@ class MigrationCheckpoints:
             if path not in kept:
                 path.unlink(missing_ok=True)
 
-    def _path(self, instance_uuid):
+    def _path(self, instance_uuid: str) -> pathlib.Path:
         return self._folder / f'{self._host}-{instance_uuid}.json'

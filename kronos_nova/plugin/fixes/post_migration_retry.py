@@ -9,7 +9,10 @@ nova-compute at the destination to complete the migration.
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
 
+from collections.abc import Callable
+
 import nova.conf
+import tenacity
 from nova import objects
 from nova.compute import rpcapi as compute_rpcapi
 from nova.compute import vm_states
@@ -18,6 +21,9 @@ from oslo_log import log as logging
 
 from kronos_nova.db.engine import first_line
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -46,7 +52,8 @@ class Unanswered(Exception):
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
     """Nova's RPC client of nova-compute, which repeats the request to complete a live migration."""
 
-    def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
+    def post_live_migration_at_destination(self, ctxt: RequestContext, instance: Instance,
+                                           block_migration: bool, host: str) -> None:
         """Ask the destination to complete the live migration. If an outage prevents this, repeat
         the request, unless the destination has completed the migration in the meantime.
 
@@ -54,7 +61,7 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
         """
         real = super().post_live_migration_at_destination
 
-        def ask(state):
+        def ask(state: tenacity.RetryCallState) -> None:
             try:
                 # After an outage, an earlier request may have been carried out all the same.
                 if state.attempt_number == 1 or not _is_done(ctxt, instance, host):
@@ -76,14 +83,16 @@ class PatientNetworkAPI(neutron.API):
     """Nova's client of neutron, which repeats a request while neutron does not answer. The request
     binds the ports of a guest to its destination, after the guest has arrived there."""
 
-    def migrate_instance_start(self, context, instance, migration):
+    def migrate_instance_start(self, context: RequestContext, instance: Instance,
+                               migration: Migration) -> None:
         real = super().migrate_instance_start
         _patiently(lambda _state: real(context, instance, migration),
                    'The ports of the guest could not be bound to its destination',
                    instance)
 
 
-def _patiently(act, failure, instance):
+def _patiently(act: Callable[[tenacity.RetryCallState], None], failure: str,
+               instance: Instance) -> None:
     """Call ``act``, and repeat the call while a service does not answer.
 
     :param act: function that is called with the RetryCallState of tenacity
@@ -99,11 +108,12 @@ def _patiently(act, failure, instance):
             act(attempt.retry_state)
 
 
-def _is_over(state):
-    return state.attempt_number > 1 and state.seconds_since_start >= PATIENCE_SECONDS
+def _is_over(state: tenacity.RetryCallState) -> bool:
+    return state.attempt_number > 1 and (
+        state.seconds_since_start or 0) >= PATIENCE_SECONDS
 
 
-def compute_api(stock):
+def compute_api(stock: compute_rpcapi.ComputeAPI) -> compute_rpcapi.ComputeAPI:
     """Return the RPC client with which the compute manager calls other nova-computes: a
     PatientComputeAPI, or ``stock`` if the option ``post_migration_retry`` is off.
 
@@ -112,7 +122,7 @@ def compute_api(stock):
     return PatientComputeAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 
-def network_api(stock):
+def network_api(stock: neutron.API) -> neutron.API:
     """Return the client with which the compute manager calls neutron: a PatientNetworkAPI, or
     ``stock`` if the option ``post_migration_retry`` is off.
 
@@ -121,6 +131,6 @@ def network_api(stock):
     return PatientNetworkAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 
-def _is_done(ctxt, instance, host):
+def _is_done(ctxt: RequestContext, instance: Instance, host: str) -> bool:
     now = objects.Instance.get_by_uuid(ctxt, instance.uuid)
     return (now.host, now.task_state) == (host, None) and now.vm_state != vm_states.ERROR

@@ -19,7 +19,7 @@ from kronos_nova.inventory import request_clock
 CONF = nova.conf.CONF
 
 
-def install():
+def install() -> None:
     """Make requests of this process use the monotonic clock, unless the option is off. A repeated
     call changes nothing."""
     if CONF.kronos_fixes.request_clock:

@@ -12,6 +12,8 @@ from oslo_log import log as logging
 
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ EXPECTED = {
 }
 
 
-class RetriesStatus:
+class RetriesStatus(Mixin):
     """A mixin for the compute manager that repeats a failed change of a migration's status.
 
     Nova itself sends each change of the status to a conductor only once. If the conductor dies, the
@@ -37,7 +39,7 @@ class RetriesStatus:
     """
 
     @staticmethod
-    def _set_migration_status(migration, status):
+    def _set_migration_status(migration: Migration, status: str) -> None:
         """Set the status by Nova's method, and repeat the call while the database or message bus
         does not answer.
 
@@ -55,12 +57,12 @@ class RetriesStatus:
                 manager.ComputeManager._set_migration_status(migration, status)
 
 
-def _tell(state):
+def _tell(state: tenacity.RetryCallState) -> None:
     LOG.warning('The new status of a migration could not be saved; nova-compute tries again: %s',
-                state.outcome.exception())
+                state.outcome and state.outcome.exception())
 
 
-def _refuse_if_ended(migration, status):
+def _refuse_if_ended(migration: Migration, status: str) -> None:
     found = objects.Migration.get_by_id(migration._context, migration.id)
     if found.status in migration_status.ENDED and found.status != status:
         raise nova_exception.InvalidMigrationState(
