@@ -6,11 +6,17 @@ In a large cell, reading columns costs a tenth of reading Nova's own objects; se
 
 import collections
 import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 from nova.db.main import api as main_db
 from nova.db.main import models
 
 from kronos_nova.plugin import nova_tables
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import Row
+from kronos_nova.plugin.nova_types import Session
 
 PAGE = 1000
 """Maximum number of instances that one query of an audit reads. Raised, the audit takes more
@@ -38,12 +44,13 @@ class Asking:
         otherwise ''
     """
 
-    row: object
+    row: Row
     image: tuple[tuple[str, str], ...]
     network_info: str
 
 
-def nodes(context, hosts=None):
+def nodes(context: RequestContext,
+          hosts: Collection[str] | None = None) -> dict[tuple[str, str], str]:
     """Return {(host, hypervisor hostname): uuid} of a cell's compute nodes.
 
     :param hosts: names of the hosts whose nodes are wanted, or None for all hosts
@@ -57,7 +64,7 @@ def nodes(context, hosts=None):
         return {(row.host, row.hypervisor_hostname): row.uuid for row in query}
 
 
-def instances(context, uuids=None):
+def instances(context: RequestContext, uuids: Collection[str] | None = None) -> Iterator[Asking]:
     """Yield an Asking for each instance of a cell that is not deleted. Soft-deleted instances are
     included. The instances are read page by page.
 
@@ -76,7 +83,7 @@ def instances(context, uuids=None):
         after = found[-1]
 
 
-def _rows(session, after, uuids):
+def _rows(session: Session, after: str, uuids: Collection[str] | None) -> list[Row]:
     instance, extra = models.Instance, models.InstanceExtra
     query = session.query(
         instance.uuid, instance.host, instance.node, instance.project_id, instance.user_id,
@@ -89,9 +96,9 @@ def _rows(session, after, uuids):
     return query.order_by(instance.uuid).limit(PAGE).all()
 
 
-def _images(session, uuids):
+def _images(session: Session, uuids: list[str]) -> Mapping[str, list[tuple[str, str]]]:
     item = models.InstanceSystemMetadata
-    found = collections.defaultdict(list)
+    found: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     for uuid, key, value in session.query(item.instance_uuid, item.key, item.value).filter(
             item.deleted == 0, item.instance_uuid.in_(uuids), item.key.not_in(PLAIN_IMAGE),
             item.key.startswith(IMAGE, autoescape=True)):
@@ -99,7 +106,7 @@ def _images(session, uuids):
     return found
 
 
-def _networks(session, uuids):
+def _networks(session: Session, uuids: list[str]) -> dict[str, str]:
     cache = models.InstanceInfoCache
     return dict(session.query(cache.instance_uuid, cache.network_info).filter(
         cache.deleted == 0, cache.instance_uuid.in_(uuids),

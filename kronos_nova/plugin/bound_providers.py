@@ -6,13 +6,17 @@ allocated a second time.
 """
 
 import collections
+from collections.abc import Mapping
 
 from nova import objects
 
 from kronos_nova.plugin.candidates import Candidate
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import RequestContext
 
 
-def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
+def agreeing(context: RequestContext, instance: Instance, found: list[Candidate],
+             tree: frozenset[str]) -> list[Candidate]:
     """Return the candidates of ``found`` that keep each port and each PCI device on its present
     provider, in the order of ``found``.
 
@@ -26,7 +30,7 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
         _chosen(each, requester) in (providers, {}) for requester, providers in bound.items())]
 
 
-def _chosen(candidate, requester):
+def _chosen(candidate: Candidate, requester: str) -> collections.Counter[str]:
     """Return the providers that a candidate uses for one port or one PCI request, as a Counter of
     their uuids.
 
@@ -37,12 +41,12 @@ def _chosen(candidate, requester):
         if group.startswith(requester) for provider in providers)
 
 
-def _bound(context, instance):
+def _bound(context: RequestContext, instance: Instance) -> Mapping[str, collections.Counter[str]]:
     """Return the providers from which each port and each PCI device of an instance is allocated.
 
     :returns: {request group of a port, or id of a PCI request: Counter of provider uuids}
     """
-    found = collections.defaultdict(collections.Counter)
+    found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')
         # Without Neutron's extension for groups, the value is the uuid of the port's only provider.

@@ -7,6 +7,7 @@ its filters accepted. So Kronos runs the filters once more for the chosen host.
 """
 
 import functools
+from collections.abc import Callable
 
 import nova.conf
 from nova.scheduler import filters
@@ -16,6 +17,9 @@ from nova.scheduler.filters import pci_passthrough_filter
 from oslo_log import log as logging
 
 from kronos_nova.plugin.candidates import Candidate
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import HostState
+from kronos_nova.plugin.nova_types import RequestSpec
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -33,7 +37,8 @@ EXPECTED = {
 ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPassthroughFilter)
 
 
-def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
+def left_over(candidates: list[Candidate], spec: RequestSpec,
+              node: Callable[[], ComputeNode]) -> list[Candidate]:
     """Return the ``candidates`` that all filters accept, in the same order.
 
     If the filters accept no candidate, all candidates are returned: the scheduler has chosen the
@@ -54,18 +59,18 @@ def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
     return [each['candidate'] for each in state.allocation_candidates]
 
 
-def _asks_for_devices(spec):
+def _asks_for_devices(spec: RequestSpec) -> bool:
     return bool(spec.pci_requests and spec.pci_requests.requests)
 
 
-def _state(node):
+def _state(node: ComputeNode) -> HostState:
     state = host_manager.HostState(node.host, node.hypervisor_hostname, None)
     state.update(compute=node)
     return state
 
 
 @functools.cache
-def _filters():
+def _filters() -> list[filters.BaseHostFilter]:
     """Return one filter of each class that checks allocation candidates. The filters are created
     once and used for all hosts, because Nova's filters have no state."""
     try:

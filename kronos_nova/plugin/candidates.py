@@ -16,6 +16,10 @@ from kronos_nova.placement import ownership
 from kronos_nova.placement import sharing
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import ResourceRequest
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,8 @@ class Candidate:
             'mappings': self.mappings})
 
 
-def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[Candidate]:
+def on_host(client: PlacementClient, spec: RequestSpec, root: str,
+            held: Allocations) -> list[Candidate]:
     """Return the allocation candidates of an instance on one host. Sharing providers are used only
     if the host's own providers have no candidate.
 
@@ -57,12 +62,12 @@ def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list
     return found
 
 
-def without_classes(spec, names: Iterable[str]):
+def without_classes(spec: RequestSpec, names: Iterable[str]) -> RequestSpec:
     """Return a copy of ``spec`` that does not request the resource classes ``names``."""
     return _with_amounts(spec, dict.fromkeys(names, 0))
 
 
-def _with_amounts(spec, amounts: Mapping[str, int]):
+def _with_amounts(spec: RequestSpec, amounts: Mapping[str, int]) -> RequestSpec:
     """Return a copy of ``spec`` that requests other amounts of some resource classes.
 
     :param amounts: {resource class: amount to request}
@@ -75,7 +80,7 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
     return spec
 
 
-def in_later_room(spec, before: Before):
+def in_later_room(spec: RequestSpec, before: Before) -> RequestSpec:
     """Return a copy of ``spec`` that requests smaller amounts of VCPUs, memory and disk. The
     amounts that earlier moves of the plan will free on the destination are subtracted. So only the
     rest has to be free now. A request for dedicated CPUs is not reduced."""
@@ -84,14 +89,14 @@ def in_later_room(spec, before: Before):
                                 if amount < amounts[name]})
 
 
-def without_room(spec):
+def without_room(spec: RequestSpec) -> RequestSpec:
     """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. With such a request,
     the scheduler's answer shows whether filters and traits permit a host, almost regardless of its
     free room. A request for dedicated CPUs is not reduced."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 
-def _amounts_of_flavor(spec):
+def _amounts_of_flavor(spec: RequestSpec) -> dict[str, int]:
     """Return {resource class: amount} for the VCPUs, memory and disk of the flavor. Dedicated CPUs
     are left out. Classes that a ``resources:`` extra spec sets are left out as well."""
     flavor = spec.flavor
@@ -104,7 +109,7 @@ def _amounts_of_flavor(spec):
             if amount and f'resources:{name}' not in given}
 
 
-def without_groups(spec, held: Allocations):
+def without_groups(spec: RequestSpec, held: Allocations) -> RequestSpec:
     """Remove from ``spec`` the requests of ports and devices that ``held`` covers, and return
     ``spec``. A request is covered if ``held`` has all of its resource classes."""
     names = ownership.classes(held)
@@ -113,7 +118,7 @@ def without_groups(spec, held: Allocations):
     return spec
 
 
-def spec_of(context, instance):
+def spec_of(context: RequestContext, instance: Instance) -> RequestSpec:
     """Return the RequestSpec of an instance in its present state, with the resources that its ports
     and devices request."""
     spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
@@ -125,7 +130,7 @@ def spec_of(context, instance):
     return spec
 
 
-def with_flavor_of(instance, spec):
+def with_flavor_of(instance: Instance, spec: RequestSpec) -> RequestSpec:
     """Set in ``spec`` the flavor of an instance and the fields that depend on the flavor. Return
     ``spec``.
 
@@ -139,7 +144,7 @@ def with_flavor_of(instance, spec):
     return spec
 
 
-def _find(client, request, root):
+def _find(client: PlacementClient, request: ResourceRequest, root: str) -> list[Candidate]:
     """Return the candidates for a request in the provider tree of ``root``. If the tree alone has
     no candidate, sharing providers are requested as well."""
     group = request.get_request_group(None)
@@ -153,7 +158,8 @@ def _find(client, request, root):
     return found
 
 
-def _ask(client, request, from_pools):
+def _ask(client: PlacementClient, request: ResourceRequest,
+         from_pools: Allocations) -> list[Candidate]:
     """Request allocation candidates from placement, and return them.
 
     :param from_pools: {uuid of a sharing provider: {resource class: amount}}, requested in addition

@@ -1,5 +1,10 @@
 """Request contexts for work that no user requested, and queries to the databases of cells."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TypeVar
+
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -10,8 +15,12 @@ from oslo_log import log as logging
 
 from kronos_nova.db.engine import first_line
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.nova_types import CellMapping
+from kronos_nova.plugin.nova_types import RequestContext
 
 LOG = logging.getLogger(__name__)
+
+R = TypeVar('R')
 
 PATIENCE = 5
 """Maximum seconds to wait for the databases of cells to answer a query. The query is sent to all
@@ -25,11 +34,11 @@ USER_ID = 'kronos'
 a migration record without a user and a project makes ``GET /os-migrations`` fail for all users."""
 
 
-def admin_context():
+def admin_context() -> RequestContext:
     return nova_context.get_admin_context()
 
 
-def request_context(global_request_id=None):
+def request_context(global_request_id: str | None = None) -> RequestContext:
     """Return an admin's context for a request to Nova.
 
     Each context has a new request id, because Nova finds the instance action of a request by the
@@ -45,16 +54,17 @@ def request_context(global_request_id=None):
         overwrite=False)
 
 
-def mappings(context):
+def mappings(context: RequestContext) -> list[CellMapping]:
     """Return the CellMappings of all cells except cell0, whose instances are on no host."""
     return [cell for cell in objects.CellMappingList.get_all(context) if not cell.is_cell0()]
 
 
-def name(mapping):
+def name(mapping: CellMapping) -> str:
     return mapping.name or mapping.uuid
 
 
-def answering(context, wanted, patience=PATIENCE):
+def answering(context: RequestContext, wanted: Sequence[CellMapping],
+              patience: float = PATIENCE) -> tuple[list[CellMapping], list[CellMapping]]:
     """Divide cells into cells whose databases answer and cells whose databases do not answer.
 
     :returns: (cells that answer, cells that do not answer)
@@ -63,7 +73,8 @@ def answering(context, wanted, patience=PATIENCE):
     return [cell for cell in wanted if cell.uuid in answers], silent
 
 
-def ask(context, wanted, read, patience=PATIENCE):
+def ask(context: RequestContext, wanted: Sequence[CellMapping], read: Callable[[RequestContext], R],
+        patience: float = PATIENCE) -> tuple[dict[str, R], list[CellMapping]]:
     """Read several cells in parallel. Cells that cannot be read are left out and named in the log,
     with the reason.
 
@@ -80,7 +91,8 @@ def ask(context, wanted, read, patience=PATIENCE):
     return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
 
 
-def read_each(context, read, patience=PATIENCE):
+def read_each(context: RequestContext, read: Callable[[RequestContext, CellMapping], R],
+              patience: float = PATIENCE) -> Iterator[R]:
     """Read all cells one after the other, except cell0, and yield the result of each. Cells that
     cannot be read are left out and named in the log, with the reason. In contrast to :func:`ask`,
     only the first answer of a cell is limited in time.
@@ -99,7 +111,7 @@ def read_each(context, read, patience=PATIENCE):
             yield found
 
 
-def _log_unread(cell, failure):
+def _log_unread(cell: CellMapping, failure: object) -> None:
     """Log why a cell could not be read.
 
     :param failure: an exception; or Nova's sentinel for a cell that did not answer in time
@@ -113,12 +125,12 @@ def _log_unread(cell, failure):
                     'ignores the hosts and instances there.', name(cell))
 
 
-def _first_service(context):
+def _first_service(context: RequestContext) -> None:
     with main_db.get_context_manager(context).reader.using(context) as session:
         session.query(models.Service.id).limit(1).all()
 
 
-def target_instance(context, uuid):
+def target_instance(context: RequestContext, uuid: str) -> bool:
     """Target the context at the instance's cell.
 
     :returns: True if the context was targeted; False if the instance has no cell, because it was
@@ -134,7 +146,7 @@ def target_instance(context, uuid):
     return True
 
 
-def target_host(context, host):
+def target_host(context: RequestContext, host: str) -> bool:
     """Target the context at the cell of a compute host.
 
     :returns: True if the context was targeted; False if the host is mapped to no cell

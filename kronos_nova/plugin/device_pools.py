@@ -2,6 +2,10 @@
 
 import collections
 import json
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from nova import exception as nova_exception
 from nova import objects
@@ -14,11 +18,13 @@ from oslo_log import log as logging
 
 from kronos_nova.inventory import devices
 from kronos_nova.objects.numa import Pool
+from kronos_nova.plugin.nova_tables import HeldDevice
+from kronos_nova.plugin.nova_tables import Server
 
 LOG = logging.getLogger(__name__)
 
 
-def configured():
+def configured() -> dict[str, str]:
     """Return {PCI alias: its specifications as JSON} from the option ``[pci] alias`` of this
     process. Aliases whose devices Kronos does not count are left out."""
     try:
@@ -41,17 +47,17 @@ class Aliases:
         specification
     """
 
-    def __init__(self, configured, servers=()):
-        self.specs = collections.defaultdict(set)
+    def __init__(self, configured: Mapping[str, str], servers: Iterable[Server] = ()):
+        self.specs: dict[str, set[str]] = collections.defaultdict(set)
         for name, spec in configured.items():
             self.specs[name].add(spec)
         for requested in {server.facts.requested for server in servers}:
             for name, spec in requested.specs:
                 self.specs[name].add(spec)
 
-    def matching(self, name, pools):
+    def matching(self, name: str, pools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return those of Nova's ``pools`` from which the alias ``name`` may get devices."""
-        found = []
+        found: list[dict[str, Any]] = []
         for spec in sorted(self.specs[name]):
             request = objects.InstancePCIRequest(
                 count=0, spec=json.loads(spec), alias_name=name, request_id=None,
@@ -63,7 +69,8 @@ class Aliases:
         return found
 
 
-def pools_of(host, text, held, servers, aliases):
+def pools_of(host: str, text: str | None, held: Iterable[HeldDevice], servers: Mapping[str, Server],
+             aliases: Aliases) -> tuple[Pool, ...] | None:
     """Return the Pools of a host: the PCI devices of each alias in each NUMA cell. An alias of
     which the host has no devices has one empty Pool. Return None, and log a warning, if Nova's
     record cannot be read.
@@ -92,13 +99,15 @@ def pools_of(host, text, held, servers, aliases):
     return tuple(found)
 
 
-def _used(held, servers, aliases):
+def _used(held: Iterable[HeldDevice], servers: Mapping[str, Server],
+          aliases: Aliases) -> Mapping[str, collections.Counter[int | None]]:
     """Count the devices that servers have, by PCI alias and NUMA cell.
 
     :returns: {alias: Counter of NUMA cells}
     """
-    found = collections.defaultdict(collections.Counter)
-    by_server = collections.defaultdict(list)
+    found: dict[str, collections.Counter[int | None]] = collections.defaultdict(
+        collections.Counter)
+    by_server: dict[str, list[list[Any]]] = collections.defaultdict(list)
     for uuid, *device in held:
         by_server[uuid].append(device)
     for uuid, rows in by_server.items():

@@ -1,6 +1,9 @@
 """Recent successful live migrations in Nova's records, including migrations that users
 requested."""
 
+import datetime
+from collections.abc import Iterator
+
 from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 
@@ -11,9 +14,10 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
+from kronos_nova.plugin.nova_types import Row
 
 
-def past_moves(since):
+def past_moves(since: datetime.datetime) -> Iterator[PastMove]:
     """Yield a PastMove for each live migration that has succeeded since the time ``since``. Cells
     that cannot be read are left out and named in the log.
 
@@ -27,7 +31,7 @@ def past_moves(since):
         raise exception.InventoryError(problem=first_line(e)) from e
 
 
-def _past_move(row):
+def _past_move(row: Row) -> PastMove:
     return PastMove(instance_uuid=row.instance_uuid, source=row.source_compute,
                     destination=row.dest_compute,
                     ended_at=clock.aware(row.updated_at).timestamp())

@@ -5,6 +5,10 @@ import collections
 import contextlib
 import functools
 import itertools
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,6 +34,9 @@ from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.domains import domains_of_hosts
+from kronos_nova.objects.movability import Where
+from kronos_nova.objects.numa import NumaCell
+from kronos_nova.objects.numa import Pool
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.plugin import cells
@@ -37,6 +44,9 @@ from kronos_nova.plugin import device_pools
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import server_facts
+from kronos_nova.plugin.nova_types import CellMapping
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import RequestContext
 
 LOG = logging.getLogger(__name__)
 
@@ -59,12 +69,12 @@ class HostRecords(NamedTuple):
         empty if no PCI alias is known
     """
 
-    nodes: Sequence = ()
-    servers: Sequence = ()
-    moves: Sequence = ()
+    nodes: Sequence[tuple[nova_tables.Node, str]] = ()
+    servers: Sequence[nova_tables.Server] = ()
+    moves: Sequence[snapshot.MoveUnderWay] = ()
     versions: Sequence[int] = ()
-    numa_cells: Sequence = ()
-    devices: Sequence = ()
+    numa_cells: Sequence[tuple[str, tuple[NumaCell, ...]]] = ()
+    devices: Sequence[nova_tables.RawDevices] = ()
 
 
 class InProcessInventory:
@@ -95,9 +105,11 @@ class InProcessInventory:
         self._configured_aliases = device_pools.configured()
         self._aliases = device_pools.Aliases(self._configured_aliases)
         self._silent = False
-        self._read_last = None  # {host: cell} of the last reading, None if it read all hosts
+        # {host: cell} of the last reading, None if it read all hosts
+        self._read_last: dict[str, str] | None = None
 
-    def read(self, scopes=None, moves=()) -> snapshot.Snapshot:
+    def read(self, scopes: Collection[str] | None = None,
+             moves: Collection[snapshot.MoveUnderWay] = ()) -> snapshot.Snapshot:
         """Return a snapshot of the hosts with QEMU or KVM and the instances on them, of all
         projects and cells. Hosts in cells whose database does not answer are in ``unread`` of the
         snapshot.
@@ -112,14 +124,14 @@ class InProcessInventory:
         with _readable():
             return self._read(context, taken_at, scopes, moves)
 
-    def read_flavors(self):
+    def read_flavors(self) -> tuple[Shape, ...]:
         """Return the Shapes of all flavors; see
         :class:`kronos_nova.inventory.base.InventorySource`."""
         with _readable():
             return tuple(shape_of(each, self._aliases.specs.keys())
                          for each in objects.FlavorList.get_all(cells.admin_context()))
 
-    def names_elsewhere(self, attribute, names):
+    def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
         """Return those of ``names`` that belong to instances on hosts that were not in the last
         reading. Only cells that can be read are searched. See
         :class:`kronos_nova.inventory.base.InventorySource`."""
@@ -127,7 +139,7 @@ class InProcessInventory:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())
 
-        def read(context, cell):
+        def read(context: RequestContext, cell: CellMapping) -> set[str]:
             if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
                 return set()
             return nova_tables.names_elsewhere(context, attribute, names, hosts)
@@ -136,14 +148,15 @@ class InProcessInventory:
             return set().union(*cells.read_each(cells.admin_context(), read,
                                                 self._short_patience))
 
-    def _read(self, context, taken_at, scopes, planned):
+    def _read(self, context: RequestContext, taken_at: str, scopes: Collection[str] | None,
+              planned: Collection[snapshot.MoveUnderWay]) -> snapshot.Snapshot:
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
         records, unread = self._read_cells(context, wanted)
         nodes, servers = records.nodes, records.servers
         cells_of, pools = dict(records.numa_cells), self._pools(records.devices, servers)
-        on_hosts = collections.defaultdict(set)
+        on_hosts: dict[str, set[str]] = collections.defaultdict(set)
         for server in servers:
             on_hosts[server.host].add(server.uuid)
         trees = self._providers.read(
@@ -165,7 +178,7 @@ class InProcessInventory:
         instances = shape.one_of_each(
             self._instance(server, held[server.host].get(server.uuid, {}),
                            shared.get(server.uuid, {}), wheres[server.host],
-                           members.get(zones.get(server.uuid), ())) for server in listed)
+                           members.get(zones.get(server.uuid, ''), ())) for server in listed)
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts, instances=instances,
             aggregates=scope.within(aggregates, held),
@@ -177,7 +190,8 @@ class InProcessInventory:
                                              if host in wanted}),
         ).with_moves_under_way(records.moves)
 
-    def _read_cells(self, context, wanted):
+    def _read_cells(self, context: RequestContext,
+                    wanted: scope.HostScope) -> tuple[HostRecords, dict[str, str]]:
         """Return the HostRecords of all cells that answer, and {host: reason} for the hosts that
         were not read."""
         everywhere = cells.mappings(context)
@@ -200,20 +214,22 @@ class InProcessInventory:
         return HostRecords(*(list(itertools.chain(*kind))
                          for kind in zip(*parts, HostRecords(), strict=True))), unread
 
-    def _pools(self, raw, servers):
+    def _pools(self, raw: Iterable[nova_tables.RawDevices],
+               servers: Iterable[nova_tables.Server]) -> dict[str, tuple[Pool, ...] | None]:
         """Return {host: its Pools of PCI devices}. The value is None if the devices of a host
         cannot be read. The result is empty if no PCI alias is known."""
         self._aliases = aliases = device_pools.Aliases(self._configured_aliases, servers)
         if not aliases.specs:
             return {}
-        on_hosts = collections.defaultdict(dict)
+        on_hosts: dict[str, dict[str, nova_tables.Server]] = collections.defaultdict(dict)
         for server in servers:
             if server.facts.requested.devices:
                 on_hosts[server.host][server.uuid] = server
         return {host: device_pools.pools_of(host, text, held, on_hosts[host], aliases)
                 for host, text, held in raw}
 
-    def _read_cell(self, context, cell, wanted):
+    def _read_cell(self, context: RequestContext, cell: CellMapping,
+                   wanted: scope.HostScope) -> HostRecords:
         with nova_context.target_cell(context, cell) as cell_context:
             here = nova_tables.migrations(cell_context, migration_status.LEAVING)
             # The source and the destination of a move decide which resources it takes.
@@ -234,7 +250,9 @@ class InProcessInventory:
             versions=[version for version in oldest.values() if version],
             numa_cells=[*cells_of.items()], devices=raw)
 
-    def _host(self, node, cell, tree, domains, numa_cells, pools):
+    def _host(self, node: nova_tables.Node, cell: str, tree: list[shape.Provider],
+              domains: Mapping[str, str], numa_cells: tuple[NumaCell, ...] | None,
+              pools: tuple[Pool, ...] | None) -> snapshot.Host:
         service = node.service
         return snapshot.Host(
             name=node.host, uuid=node.uuid, cell=cell, hypervisor_type=node.hypervisor_type,
@@ -247,7 +265,9 @@ class InProcessInventory:
             traits=shape.traits(tree), cpu=node.cpu, hypervisor_version=node.hypervisor_version,
             cells=numa_cells, pools=pools)
 
-    def _instance(self, server, resources, shared_resources, where, member_of):
+    def _instance(self, server: nova_tables.Server, resources: Mapping[str, int],
+                  shared_resources: Mapping[str, int], where: Where,
+                  member_of: tuple[tuple[str, ...], ...]) -> snapshot.Instance:
         size, image = server.size, server.image
         status, topology = _status(server.vm_state, server.task_state), server.facts.topology
         if topology.cells:
@@ -267,7 +287,7 @@ class InProcessInventory:
             devices=server.facts.requested.devices)
 
 
-def aggregate_hosts():
+def aggregate_hosts() -> dict[str, list[str]]:
     """Return {name of an aggregate: names of its hosts}.
 
     Columns are read in place of Nova's objects, because a conductor calls this for every evaluation
@@ -281,7 +301,7 @@ def aggregate_hosts():
 
 
 @contextlib.contextmanager
-def _readable():
+def _readable() -> Iterator[None]:
     """Convert errors of Nova's databases in the ``with`` block to errors of Kronos.
 
     :raises InventoryError: a database of Nova's cannot be read
@@ -296,7 +316,7 @@ def _readable():
 _status = functools.cache(common.status_from_state)
 
 
-def shape_of(flavor, aliases=()):
+def shape_of(flavor: Flavor, aliases: Collection[str] = ()) -> Shape:
     """Return the Shape of a flavor: the resources that each server of the flavor needs.
 
     :param aliases: names of the PCI aliases whose devices are counted

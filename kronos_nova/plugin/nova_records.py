@@ -4,6 +4,14 @@ import collections
 import contextlib
 import datetime
 import itertools
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Set
+from typing import Any
+from typing import TypeVar
 
 from keystoneauth1 import exceptions as keystone_exc
 from neutronclient.common import exceptions as neutron_exc
@@ -20,6 +28,7 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
+from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import audit_tables
 from kronos_nova.plugin import bound_providers
@@ -28,6 +37,12 @@ from kronos_nova.plugin import cells
 from kronos_nova.plugin import marks
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import requested_resources
+from kronos_nova.plugin.nova_types import CellMapping
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import Row
+from kronos_nova.plugin.nova_types import ServiceGroupApi
 
 LOG = logging.getLogger(__name__)
 
@@ -48,6 +63,8 @@ NEW = migration_status.ACCEPTED, migration_status.PRE_MIGRATING
 migration, ``pre-migrating`` for a cold migration. Fixed by Nova."""
 
 
+R = TypeVar('R')
+
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
               keystone_exc.ClientException, neutron_exc.NeutronException)
 """Errors that Nova's objects raise if a database, keystone or Neutron does not answer, or if a
@@ -55,7 +72,7 @@ record is missing."""
 
 
 @contextlib.contextmanager
-def _answered():
+def _answered() -> Iterator[None]:
     try:
         yield
     except UNANSWERED as error:
@@ -63,7 +80,7 @@ def _answered():
 
 
 @contextlib.contextmanager
-def _readable():
+def _readable() -> Iterator[None]:
     """Convert errors in the records of one instance, raised in the ``with`` block, to
     InventoryError. The caller leaves this instance out and continues with other instances.
 
@@ -87,36 +104,40 @@ class CellRecords:
 
     @_answered()
     def read(self) -> records.Records:
-        hosts, instances, migrations = {}, {}, {}
+        hosts: dict[str, str] = {}
+        instances: dict[str, records.InstanceRecord] = {}
+        migrations: dict[str, records.Migration] = {}
         context = cells.admin_context()
         alive, silent = cells.answering(context, objects.CellMappingList.get_all(context))
         for mapping in alive:
             try:
-                parts = self._read_cell(context, mapping)
+                of_cell = self._read_cell(context, mapping)
             except (db_exc.DBError, nova_exception.NovaException) as error:
                 LOG.warning('Cell %s is left out of the audit of allocations, because its records '
                             'cannot be read: %s', cells.name(mapping), first_line(error))
                 silent.append(mapping)
                 continue
-            for all_of_them, part in zip((hosts, instances, migrations), parts, strict=True):
-                all_of_them.update(part)
+            hosts.update(of_cell.hosts)
+            instances.update(of_cell.instances)
+            migrations.update(of_cell.migrations)
         if silent and not hosts and not instances:
             raise exception.InventoryError(problem='no cell answers')
         return records.Records(hosts=hosts, instances=instances, migrations=migrations,
                                silent=tuple(map(cells.name, silent)))
 
-    def _read_cell(self, context, mapping):
+    def _read_cell(self, context: RequestContext, mapping: CellMapping) -> records.Records:
         [(target, cell)] = _targeted(context, [mapping])
         nodes = audit_tables.nodes(target)
         instances = {each.row.uuid: _instance(each, nodes, cell, self._count)
                      for each in audit_tables.instances(target)}
         up = self._hosts_up(target)
         unfinished = objects.MigrationList.get_by_filters(target, {'status': UNFINISHED})
-        return ({uuid: host for (host, _name), uuid in nodes.items()}, instances,
-                {each.uuid: _migration(each, up) for each in unfinished})
+        return records.Records(
+            hosts={uuid: host for (host, _name), uuid in nodes.items()}, instances=instances,
+            migrations={each.uuid: _migration(each, up) for each in unfinished})
 
     @_answered()
-    def migrations(self, uuids):
+    def migrations(self, uuids: Iterable[str]) -> dict[str, records.Migration]:
         found = {}
         for context, _cell in _cells(read_deleted='yes'):
             for chunk in _chunks(uuids):
@@ -126,7 +147,7 @@ class CellRecords:
         return found
 
     @_answered()
-    def deleted(self, uuids):
+    def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
         found = set()
         for context, _cell in _cells(read_deleted='yes'):
             for chunk in _chunks(uuids):
@@ -134,12 +155,12 @@ class CellRecords:
         return frozenset(found)
 
     @_answered()
-    def building(self, uuids):
+    def building(self, uuids: Iterable[str]) -> frozenset[str]:
         context = cells.admin_context()
         return frozenset(uuid for uuid in uuids if _is_building(context, uuid))
 
     @_answered()
-    def histories(self, wanted):
+    def histories(self, wanted: Mapping[str, Set[str]]) -> dict[str, records.InstanceHistory]:
         context = cells.admin_context()
         by_cell = collections.defaultdict(list)
         known = objects.InstanceMappingList.get_by_instance_uuids(context, list(wanted))
@@ -159,7 +180,8 @@ class CellRecords:
                     del found[uuid]
         return found
 
-    def _histories(self, context, cell, wanted):
+    def _histories(self, context: RequestContext, cell: str,
+                   wanted: Mapping[str, Set[str]]) -> dict[str, records.InstanceHistory]:
         also = frozenset().union(*wanted.values())
         rows, up = collections.defaultdict(list), _HostsUp(context, self._services)
         for row in nova_tables.migrations_of(context, wanted, UNFINISHED,
@@ -173,7 +195,7 @@ class CellRecords:
             migrations=tuple(rows[uuid])) for uuid in wanted}
 
     @_answered()
-    def recent(self, seconds):
+    def recent(self, seconds: float) -> tuple[dict[str, dict[str, object]], list[str]]:
         """Return the instances with recent migrations, and the names of cells that do not answer.
 
         A migration is recent if it has not ended, or if it changed within ``seconds``.
@@ -184,16 +206,16 @@ class CellRecords:
         read, silent = _of_each_cell(
             lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
             read_deleted='yes')
-        found = collections.defaultdict(dict)
+        found: dict[str, dict[str, object]] = collections.defaultdict(dict)
         for instance, migration, *state in itertools.chain(*read):
             found[instance][migration] = state
         return dict(found), silent
 
     @_answered()
-    def accepted(self):
+    def accepted(self) -> list[records.Migration]:
         """Return the live migrations in the status ``accepted``. Cells that do not answer are left
         out."""
-        def read(context):
+        def read(context: RequestContext) -> list[records.Migration]:
             rows = objects.MigrationList.get_by_filters(
                 context, {'status': migration_status.ACCEPTED,
                           'migration_type': migration_status.LIVE})
@@ -204,7 +226,7 @@ class CellRecords:
         return [migration for of_cell in found for migration in of_cell]
 
     @_answered()
-    def end_stale(self, before):
+    def end_stale(self, before: datetime.datetime) -> list[str]:
         """End migrations in progress whose instance is deleted, or is neither on the source
         nor on the destination. An instance is on neither host if the source died and the instance
         was evacuated. Cells that do not answer are left out.
@@ -216,8 +238,8 @@ class CellRecords:
         return [uuid for of_cell in ended for uuid in of_cell]
 
     @_answered()
-    def marked(self, before):
-        def read(context):
+    def marked(self, before: datetime.datetime) -> frozenset[str]:
+        def read(context: RequestContext) -> list[str]:
             return [each.uuid for each in _instances(context, task_state=MARKED)
                     if (each.updated_at or each.created_at) <= before]
 
@@ -225,14 +247,14 @@ class CellRecords:
         return frozenset(uuid for of_cell in found for uuid in of_cell)
 
     @_answered()
-    def unbegun(self, instance_uuid, created_before):
+    def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
         filters = {'instance_uuid': instance_uuid, 'status': [*NEW]}
         return [each.uuid for context, _cell in _cells(instance=instance_uuid)
                 for each in objects.MigrationList.get_by_filters(context, filters)
                 if each.created_at <= created_before and _is_with_conductor(each)]
 
     @_answered()
-    def set_free(self, instance_uuid, marked_before):
+    def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
         for context, _cell in _cells(instance=instance_uuid):
             for instance in _instances(context, uuid=[instance_uuid], task_state=MARKED):
                 is_old = (instance.updated_at or instance.created_at) <= marked_before
@@ -242,7 +264,7 @@ class CellRecords:
                     _set_free(context, instance_uuid, instance.task_state)
 
     @_answered()
-    def give_up(self, migration_uuid):
+    def give_up(self, migration_uuid: str) -> bool:
         """End a migration; see NovaRecords for the result. If the migration is not found, the
         result is True if all cells have answered. It is False if a cell has not answered, because
         this cell may have the migration."""
@@ -250,7 +272,7 @@ class CellRecords:
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
 
-    def _give_up(self, context, migration_uuid):
+    def _give_up(self, context: RequestContext, migration_uuid: str) -> bool | None:
         """End a migration of this cell that no nova-compute has received, and clear the task_state
         of its instance. If the migration has already failed, only clear the task_state that the
         migration left behind.
@@ -273,14 +295,14 @@ class CellRecords:
 
     @_answered()
     @_readable()
-    def asks_for(self, instance_uuid):
+    def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
         for context, instance in _instance_and_context(instance_uuid):
             return requested_resources.exactly(context, instance)
         return ()
 
     @_answered()
     @_readable()
-    def candidates(self, instance_uuid, kept):
+    def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         for context, instance in _instance_and_context(instance_uuid):
             root = objects.ComputeNode.get_by_host_and_nodename(
                 context, instance.host, instance.node).uuid
@@ -290,14 +312,15 @@ class CellRecords:
                 context, instance, found, self._placement.tree(root))]
         return []
 
-    def _hosts_up(self, context):
+    def _hosts_up(self, context: RequestContext) -> set[str]:
         """Return the names of the hosts of a cell whose nova-compute is up."""
         return {service.host for service in objects.ServiceList.get_by_binary(
             context, 'nova-compute', include_disabled=True)
             if self._services.service_is_up(service)}
 
 
-def _cells(instance=None, read_deleted='no'):
+def _cells(instance: str | None = None,
+           read_deleted: str = 'no') -> Iterator[tuple[RequestContext, str]]:
     """Yield (context targeted at a cell, name of the cell) for all cells that answer.
 
     :param instance: uuid of an instance; if it is not None, only the instance's cell is yielded
@@ -314,14 +337,16 @@ def _cells(instance=None, read_deleted='no'):
     yield from _targeted(context, mappings, read_deleted)
 
 
-def _targeted(context, mappings, read_deleted='no'):
+def _targeted(context: RequestContext, mappings: Iterable[CellMapping],
+              read_deleted: str = 'no') -> Iterator[tuple[RequestContext, str]]:
     for mapping in mappings:
         with nova_context.target_cell(context, mapping) as target:
             target.read_deleted = read_deleted
             yield target, cells.name(mapping)
 
 
-def _of_each_cell(read, read_deleted='no'):
+def _of_each_cell(read: Callable[[RequestContext], R],
+                  read_deleted: str = 'no') -> tuple[list[R], list[str]]:
     """Read all cells in parallel.
 
     :param read: called with a context that is targeted at the cell
@@ -336,7 +361,7 @@ def _of_each_cell(read, read_deleted='no'):
     return [*answers.values()], [*map(cells.name, silent)]
 
 
-def _end_stale(context, before):
+def _end_stale(context: RequestContext, before: datetime.datetime) -> list[str]:
     listed = objects.MigrationList.get_by_filters(
         context, {'status': list(migration_status.LEAVING)})
     old = [each for each in listed if each.migration_type in migration_status.MARKS
@@ -344,7 +369,7 @@ def _end_stale(context, before):
     return [each.uuid for each in old if _is_left_over(context, each) and _end_left_over(each)]
 
 
-def _is_left_over(context, migration):
+def _is_left_over(context: RequestContext, migration: Migration) -> bool:
     """Return True if a migration is certainly not in progress any more: its instance was deleted,
     or is neither on the source nor on the destination. The task_state is no proof: an instance
     without one may still be in transfer, because an operator may have reset its state."""
@@ -360,7 +385,7 @@ def _is_left_over(context, migration):
     ) == migration_meaning.STALE
 
 
-def _end_left_over(migration):
+def _end_left_over(migration: Migration) -> bool:
     LOG.warning('Migration %s of instance %s: status was set to error (the instance is '
                 'deleted, or is neither on the source %s nor on the destination %s).',
                 migration.uuid, migration.instance_uuid, migration.source_compute,
@@ -370,14 +395,14 @@ def _end_left_over(migration):
     return True
 
 
-def _end(migration):
+def _end(migration: Migration) -> None:
     LOG.warning('Migration %s: status was set to error (the conductor worker that prepared the '
                 'migration has died).', migration.uuid)
     migration.status = migration_status.ERROR
     migration.save()
 
 
-def _left_its_mark(context, migration):
+def _left_its_mark(context: RequestContext, migration: Migration) -> bool:
     """Return whether the task_state of an instance was left behind by a failed migration. This
     happens if the process that ended the migration died before it cleared the task_state. Return
     False if the instance changed after the migration, because the task_state is then from a later
@@ -390,7 +415,7 @@ def _left_its_mark(context, migration):
             instance.updated_at < migration.updated_at)
 
 
-def _is_with_conductor(migration):
+def _is_with_conductor(migration: Migration) -> bool:
     """Return True if a migration is new and no nova-compute has received the request for it yet.
     For a cold migration, this is so until the destination has recorded its node in the migration.
     """
@@ -399,7 +424,7 @@ def _is_with_conductor(migration):
     return migration.status == migration_status.ACCEPTED and migration.is_live_migration
 
 
-def _set_free(context, instance_uuid, task_state):
+def _set_free(context: RequestContext, instance_uuid: str, task_state: str | None) -> None:
     """Clear the task_state of an instance, unless the task_state has changed since it was read."""
     try:
         is_cleared = marks.clear(objects.Instance.get_by_uuid(context, instance_uuid), task_state)
@@ -410,7 +435,7 @@ def _set_free(context, instance_uuid, task_state):
                  'deleted, or is busy with something else).', instance_uuid, task_state)
 
 
-def _is_building(context, uuid):
+def _is_building(context: RequestContext, uuid: str) -> bool:
     try:
         objects.BuildRequest.get_by_instance_uuid(context, uuid)
     except nova_exception.BuildRequestNotFound:
@@ -418,21 +443,22 @@ def _is_building(context, uuid):
     return True
 
 
-def _instance_and_context(uuid):
+def _instance_and_context(uuid: str) -> Iterator[tuple[RequestContext, Instance]]:
     for context, _cell in _cells(instance=uuid):
         with contextlib.suppress(nova_exception.InstanceNotFound):
             yield context, objects.Instance.get_by_uuid(
                 context, uuid, expected_attrs=['flavor', 'pci_requests', 'info_cache'])
 
 
-def _instances(context, deleted=False, **filters):
+def _instances(context: RequestContext, deleted: bool = False, **filters: Any) -> list[Instance]:
     """Return the instances of a cell. Soft-deleted servers are included, because they can be
     restored and keep their allocations."""
     return objects.InstanceList.get_by_filters(
         context, {'deleted': deleted, 'soft_deleted': not deleted, **filters})
 
 
-def _instance(asking, nodes, cell, count):
+def _instance(asking: audit_tables.Asking, nodes: Mapping[tuple[str, str], str], cell: str,
+              count: requested_resources.Counter) -> records.InstanceRecord:
     row = asking.row
     return records.InstanceRecord(
         uuid=row.uuid, root=nodes.get((row.host, row.node)), host=row.host, cell=cell,
@@ -444,10 +470,10 @@ class _HostsUp:
     """A container of the names of the hosts whose nova-compute is up. Its only operator is ``in``,
     which reads the record of one host each time."""
 
-    def __init__(self, context, services):
+    def __init__(self, context: RequestContext, services: ServiceGroupApi):
         self._context, self._services = context, services
 
-    def __contains__(self, host):
+    def __contains__(self, host: object) -> bool:
         try:
             service = objects.Service.get_by_compute_host(self._context, host)
         except nova_exception.NotFound:
@@ -455,7 +481,7 @@ class _HostsUp:
         return self._services.service_is_up(service)
 
 
-def _migration(migration, up):
+def _migration(migration: Migration, up: Container[str]) -> records.Migration:
     """Convert Nova's record of a migration to a Migration. The state of the source is looked up
     only if the migration has not ended.
 
@@ -470,12 +496,12 @@ def _migration(migration, up):
         settled_for=_age(migration))
 
 
-def _age(record):
+def _age(record: Row) -> float:
     """Return the seconds since a record of Nova was last changed."""
     changed_at = clock.aware(record.updated_at or record.created_at)
     return (clock.utcnow() - changed_at).total_seconds()
 
 
-def _chunks(uuids):
+def _chunks(uuids: Iterable[str]) -> list[list[str]]:
     uuids = sorted(uuids)
     return [uuids[start:start + CHUNK] for start in range(0, len(uuids), CHUNK)]

@@ -9,12 +9,23 @@ result with Nova's objects. Names of tables and columns are those of ``nova.db.m
 
 import calendar
 import collections
+import contextlib
 import dataclasses
+import datetime
 import functools
 import json
 import operator
 import sys
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 import nova.conf
 from nova import utils as nova_utils
@@ -35,10 +46,19 @@ from kronos_nova.inventory.kinds import Facts
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.numa import NumaCell
 from kronos_nova.plugin import server_facts
+from kronos_nova.plugin.nova_types import Column
+from kronos_nova.plugin.nova_types import Query
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import Row
+from kronos_nova.plugin.nova_types import Session
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+T = TypeVar('T', str, int)
+Text = TypeVar('Text', str, None)
 
 NODES = 200
 """Maximum number of compute nodes that one query reads from Nova's database. Raised, a query takes
@@ -75,7 +95,7 @@ class Node:
     hypervisor_type: str
     hypervisor_version: int | None
     cpu: snapshot.Cpu | None
-    service: collections.abc.Mapping
+    service: Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +105,7 @@ class Size:
     vcpus: int
     memory_mb: int
     disk_gb: int
-    extra_specs: collections.abc.Mapping[str, str]
+    extra_specs: Mapping[str, str]
     flavor: snapshot.Flavor
 
 
@@ -102,18 +122,26 @@ class Server(NamedTuple):
     task_state: str | None
     locked: bool
     size: Size
-    metadata: collections.abc.Mapping[str, str]
+    metadata: Mapping[str, str]
     launched_at: float | None
-    image: snapshot.Image | None
+    image: snapshot.Image
     tags: tuple[str, ...]
     facts: Facts
 
 
-def _main(context):
+HeldDevice = tuple[str, str, str, int | None]
+"""A PCI device of an instance: uuid of the instance, vendor, product, NUMA cell."""
+RawDevices = tuple[str, str | None, list[HeldDevice]]
+"""The PCI devices of a host: its name, the text of its pools of free devices, its assigned
+devices."""
+_ImageState = tuple[str, datetime.datetime | None]
+
+
+def _main(context: RequestContext) -> contextlib.AbstractContextManager[Session]:
     return main_db.get_context_manager(context).reader.using(context)
 
 
-def _keep_to_one_time(session):
+def _keep_to_one_time(session: Session) -> None:
     """Set the isolation level of a new transaction to REPEATABLE READ, so that all statements of
     the transaction read the database as of one moment. The default of the database server may be
     READ COMMITTED, which is common with Galera."""
@@ -121,16 +149,16 @@ def _keep_to_one_time(session):
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
 
-def _api(context):
+def _api(context: RequestContext) -> contextlib.AbstractContextManager[Session]:
     return api_db.context_manager.reader.using(context)
 
 
-def chunks(values, size):
+def chunks(values: Iterable[T], size: int) -> list[list[T]]:
     values = sorted(values)
     return [values[start:start + size] for start in range(0, len(values), size)]
 
 
-def nodes(context, hosts=None):
+def nodes(context: RequestContext, hosts: Collection[str] | None = None) -> list[Node]:
     """Return the Nodes of a cell. Only nodes with a nova-compute service are returned, with every
     kind of hypervisor.
 
@@ -156,10 +184,12 @@ def nodes(context, hosts=None):
 class CellReader:
     """A reader of the NUMA cells of hosts. A record that has not changed is not parsed again."""
 
-    def __init__(self):
-        self._known = {}  # host: (text, cells)
+    def __init__(self) -> None:
+        # host: (text, cells)
+        self._known: dict[str, tuple[str | None, tuple[NumaCell, ...] | None]] = {}
 
-    def read(self, context, hosts):
+    def read(self, context: RequestContext,
+             hosts: Iterable[str]) -> dict[str, tuple[NumaCell, ...]]:
         """Return {name of a host: its NumaCells}. Hosts whose NUMA cells cannot be read are left
         out."""
         node, found = models.ComputeNode, {}
@@ -172,21 +202,22 @@ class CellReader:
                         found[host] = cells
         return found
 
-    def _parsed(self, host, text):
+    def _parsed(self, host: str, text: str | None) -> tuple[NumaCell, ...] | None:
         known = self._known.get(host)
         if known is None or known[0] != text:
             known = self._known[host] = text, _cells(host, text)
         return known[1]
 
 
-def raw_devices(context, hosts):
+def raw_devices(context: RequestContext, hosts: Iterable[str]) -> list[RawDevices]:
     """Return the free and the assigned PCI devices of each host, as Nova stores them.
 
     :returns: [(host, text of its pools of free PCI devices, devices that instances have)]; a device
         is (uuid of the instance, vendor, product, NUMA cell)
     """
     node, device = models.ComputeNode, models.PciDevice
-    held, found = collections.defaultdict(list), []
+    held: dict[str, list[HeldDevice]] = collections.defaultdict(list)
+    found: list[RawDevices] = []
     with _main(context) as session:
         pools = session.query(node.host, node.pci_stats).filter(node.deleted == 0)
         taken = session.query(node.host, device.instance_uuid, device.vendor_id, device.product_id,
@@ -201,7 +232,7 @@ def raw_devices(context, hosts):
     return found
 
 
-def _cells(host, text):
+def _cells(host: str, text: str | None) -> tuple[NumaCell, ...] | None:
     """Return the NUMA cells of a host. Return None, and log a warning, if Nova's record cannot be
     read."""
     try:
@@ -214,7 +245,7 @@ def _cells(host, text):
 
 
 @functools.lru_cache(maxsize=1000)
-def _cpu(text):
+def _cpu(text: str | None) -> snapshot.Cpu | None:
     """Return the processors of a node. Return None if the hypervisor's driver does not describe the
     processors, or if Nova's record cannot be read."""
     try:
@@ -225,7 +256,7 @@ def _cpu(text):
         return None
 
 
-def not_hidden():
+def not_hidden() -> Column:
     """Return an SQL condition that leaves out hidden instances. Nova hides one copy of an instance
     during a resize to another cell."""
     hidden = models.Instance.hidden
@@ -242,11 +273,12 @@ class InstanceReader:
 
     def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY):
         self._pace = reading_pace
-        self._sizes = {}
-        self._images, self._alike = {}, {}
+        self._sizes: dict[str, Size] = {}
+        self._images: dict[str, tuple[_ImageState, snapshot.Image]] = {}
+        self._alike: dict[tuple[str, frozenset[tuple[str, str]]], snapshot.Image] = {}
         self._facts = server_facts.FactReader()
 
-    def read(self, context, hosts):
+    def read(self, context: RequestContext, hosts: Iterable[str]) -> Iterator[Server]:
         """Yield the Servers on ``hosts`` of a cell, including soft-deleted ones. One transaction
         reads all Servers as of one moment."""
         host, name_of = models.Instance.host, namer()
@@ -265,7 +297,7 @@ class InstanceReader:
                         self._facts.read(session, rows)
                         yield from self._servers(rows, metadata, tags, name_of)
 
-    def _read_images(self, session, rows):
+    def _read_images(self, session: Session, rows: Sequence[Row]) -> None:
         """Read the image properties of instances that are new or have changed.
 
         The image reference does not show whether the properties have changed. A server that boots
@@ -286,8 +318,10 @@ class InstanceReader:
                 snapshot.Image(id=reference, properties=found))
             self._images[uuid] = state, image
 
-    def _servers(self, rows, metadata, tags, name_of):
-        nothing = {}
+    def _servers(self, rows: Sequence[Row], metadata: Mapping[str, Mapping[str, str]],
+                 tags: Mapping[str, tuple[str, ...]],
+                 name_of: Callable[[Row], str]) -> Iterator[Server]:
+        nothing: dict[str, str] = {}
         for row in rows:
             # Columns are read by position, because names take twice as long for tens of thousands
             # of rows.
@@ -302,7 +336,7 @@ class InstanceReader:
                              launched_at and calendar.timegm(launched_at.timetuple()),
                              self._images[uuid][1], tags.get(uuid, ()), self._facts.facts_of(uuid))
 
-    def _parsed(self, uuid, flavor):
+    def _parsed(self, uuid: str, flavor: str) -> Size | None:
         """Return the size of an instance's flavor. Return None, and log a warning, if Nova's record
         of the flavor cannot be read."""
         try:
@@ -314,11 +348,11 @@ class InstanceReader:
         return size
 
 
-def _interned(text):
+def _interned(text: Text) -> Text:
     return text and sys.intern(text)
 
 
-def parse_flavor(text):
+def parse_flavor(text: str) -> Size:
     """Return the Size in ``instance_extra.flavor``, a serialized ``nova.objects.Flavor``.
 
     :raises TypeError, ValueError, KeyError: the text is not a serialized flavor
@@ -330,7 +364,7 @@ def parse_flavor(text):
                 flavor=snapshot.Flavor(name=data['name'], id=data['flavorid']))
 
 
-def _instances(session):
+def _instances(session: Session) -> Query:
     instance, extra = models.Instance, models.InstanceExtra
     return session.query(
         instance.uuid, instance.display_name, instance.host, instance.project_id,
@@ -340,7 +374,7 @@ def _instances(session):
         instance.deleted == 0, not_hidden())
 
 
-def _metadata_items(session):
+def _metadata_items(session: Session) -> Query:
     item, instance = models.InstanceMetadata, models.Instance
     return session.query(item.instance_uuid, item.key, item.value).join(
         instance, instance.uuid == item.instance_uuid,
@@ -348,18 +382,19 @@ def _metadata_items(session):
              item.key.like(f'{snapshot.OWN_METADATA}%'))
 
 
-def _metadata(rows):
+def _metadata(rows: Iterable[Row]) -> Mapping[str, dict[str, str]]:
     """Return {instance uuid: its metadata that concerns Kronos}."""
-    found = collections.defaultdict(dict)
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for uuid, key, value in rows:
         if key.startswith(snapshot.OWN_METADATA):  # the query may have ignored case
             found[uuid][key] = value
     return found
 
 
-def _tags(session, hosts):
+def _tags(session: Session, hosts: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return {instance uuid: its tags, sorted}."""
-    tag, instance, found = models.Tag, models.Instance, collections.defaultdict(list)
+    tag, instance = models.Tag, models.Instance
+    found: dict[str, list[str]] = collections.defaultdict(list)
     for uuid, name in session.query(tag.resource_id, tag.tag).join(
             instance, instance.uuid == tag.resource_id,
     ).filter(instance.deleted == 0, instance.host.in_(hosts)):
@@ -374,9 +409,10 @@ NO_PROPERTIES = frozenset((*nova_utils.SM_INHERITABLE_KEYS, *nova_utils.SM_SKIP_
 """Keys of an image's system metadata that are not properties set by an operator. Fixed by Nova."""
 
 
-def _image_properties(session, uuids):
+def _image_properties(session: Session, uuids: Iterable[str]) -> Mapping[str, dict[str, str]]:
     """Return {instance uuid: the properties of its image}."""
-    item, found = models.InstanceSystemMetadata, collections.defaultdict(dict)
+    item = models.InstanceSystemMetadata
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for chunk in chunks(uuids, MEMBERS):
         for uuid, key, value in session.query(item.instance_uuid, item.key, item.value).filter(
                 item.instance_uuid.in_(chunk), item.deleted == 0,
@@ -387,16 +423,16 @@ def _image_properties(session, uuids):
     return found
 
 
-class _Names(dict):
+class _Names(dict[str, int]):
     """A mapping that records the names which a ``%`` template uses. Its value for each name is 0,
     which every format accepts."""
 
-    def __missing__(self, name):
+    def __missing__(self, name: str) -> int:
         self[name] = 0
         return 0
 
 
-def name_columns():
+def name_columns() -> list[Column]:
     """Return the columns of instances that ``instance_name_template`` uses."""
     names = _Names()
     try:
@@ -409,13 +445,13 @@ def name_columns():
         models.Instance.id]
 
 
-def namer():
+def namer() -> Callable[[Row], str]:
     """Return a function that computes the name of an instance's libvirt domain from a row. The row
     has the :func:`name_columns`. The name is the one that ``nova.objects.Instance.name`` returns.
     The option ``instance_name_template`` is read once, and not for each row."""
     template = CONF.instance_name_template
 
-    def by_columns(row):
+    def by_columns(row: Row) -> str:
         try:
             return template % row._mapping
         except KeyError:
@@ -428,7 +464,7 @@ def namer():
     return lambda row: template % row.id
 
 
-def is_unique_in_a_cell(attribute):
+def is_unique_in_a_cell(attribute: str) -> bool:
     """Return True if two instances of a cell always differ in an attribute. Only ``name`` is
     unique, and only if the option ``instance_name_template`` uses the instance's id.
 
@@ -437,7 +473,8 @@ def is_unique_in_a_cell(attribute):
     return attribute == 'name' and 'id' in [column.key for column in name_columns()]
 
 
-def names_elsewhere(context, attribute, names, hosts):
+def names_elsewhere(context: RequestContext, attribute: str, names: Collection[str],
+                    hosts: Container[str]) -> set[str]:
     """Return the values in ``names`` that instances of a cell have on hosts other than ``hosts``.
 
     :param attribute: ``name`` (of the libvirt domain) or ``display_name``
@@ -457,7 +494,7 @@ def names_elsewhere(context, attribute, names, hosts):
     return found.intersection(names)
 
 
-def is_listed(server):
+def is_listed(server: Server) -> bool:
     """Return whether Nova lists an instance. Soft-deleted instances are not listed, but keep their
     allocations."""
     return server.vm_state != vm_states.SOFT_DELETED
@@ -466,7 +503,7 @@ def is_listed(server):
 IN_PROGRESS = (migration_meaning.MOVES, migration_meaning.WAITS)
 
 
-def migrations(context, statuses):
+def migrations(context: RequestContext, statuses: Collection[str]) -> list[snapshot.MoveUnderWay]:
     """Return a MoveUnderWay for each migration of a cell that is in progress, or waits to be
     confirmed or reverted. Migrations without a destination are left out. Migrations that no service
     acts on any more are left out as well.
@@ -488,7 +525,8 @@ def migrations(context, statuses):
                         is_deleted=deleted != 0)) in IN_PROGRESS]
 
 
-def live_migrations(context, statuses, since):
+def live_migrations(context: RequestContext, statuses: Collection[str],
+                    since: datetime.datetime) -> list[Row]:
     """Return the live migrations of a cell that are in one of ``statuses`` and have changed since
     the time ``since``.
 
@@ -502,11 +540,12 @@ def live_migrations(context, statuses, since):
                  row.status.in_(statuses), row.updated_at >= since).order_by(row.id).all()
 
 
-def aggregates(context):
+def aggregates(context: RequestContext) -> list[snapshot.Aggregate]:
     """Return all Aggregates, with all their hosts."""
     row, member, item = (api_models.Aggregate, api_models.AggregateHost,
                          api_models.AggregateMetadata)
-    hosts, metadata = collections.defaultdict(list), collections.defaultdict(dict)
+    hosts: dict[int, list[str]] = collections.defaultdict(list)
+    metadata: dict[int, dict[str, str]] = collections.defaultdict(dict)
     with _api(context) as session:
         rows = session.query(row.id, row.uuid, row.name).order_by(row.id).all()
         for number, host in session.query(member.aggregate_id, member.host).order_by(member.id):
@@ -519,7 +558,8 @@ def aggregates(context):
         availability_zone=metadata[each.id].get('availability_zone')) for each in rows]
 
 
-def server_groups(context, instances=None):
+def server_groups(context: RequestContext,
+                  instances: Iterable[str] | None = None) -> list[snapshot.ServerGroup]:
     """Return the ServerGroups of the cloud.
 
     :param instances: uuids of instances; only groups with one of these members are returned. None
@@ -529,7 +569,8 @@ def server_groups(context, instances=None):
                              api_models.InstanceGroupMember)
     with _api(context) as session:
         wanted = None if instances is None else _groups_with(session, frozenset(instances))
-        found, members = [], collections.defaultdict(list)
+        found: list[Row] = []
+        members: dict[int, list[str]] = collections.defaultdict(list)
         for chunk in [None] if wanted is None else chunks(wanted, MEMBERS):
             found += _among(session.query(
                 group.id, group.uuid, group.name, policy.policy, policy.rules,
@@ -544,7 +585,7 @@ def server_groups(context, instances=None):
         for row in found]
 
 
-def _groups_with(session, instances):
+def _groups_with(session: Session, instances: frozenset[str]) -> set[int]:
     """Return the ids of the groups that have one of ``instances`` as a member. If there are more
     ``instances`` than group members in the cloud, all members are read instead: this is faster than
     a query that names all ``instances``."""
@@ -556,11 +597,12 @@ def _groups_with(session, instances):
         member.group_id).filter(member.instance_uuid.in_(chunk))}
 
 
-def _among(query, column, values):
+def _among(query: Query, column: Column, values: Collection[object] | None) -> Query:
     return query if values is None else query.filter(column.in_(values))
 
 
-def recent_migrations(context, unfinished, since):
+def recent_migrations(context: RequestContext, unfinished: Collection[str],
+                      since: datetime.datetime) -> set[tuple[str, str, str, datetime.datetime]]:
     """Return the migrations of a cell that have not ended or have changed since the time ``since``.
 
     :param unfinished: statuses of migrations that have not ended
@@ -574,7 +616,8 @@ def recent_migrations(context, unfinished, since):
         return found.union(map(tuple, session.query(*columns).filter(row.updated_at >= since)))
 
 
-def migrations_of(context, instances, unfinished, since, also):
+def migrations_of(context: RequestContext, instances: Iterable[str], unfinished: Collection[str],
+                  since: datetime.datetime, also: Collection[str]) -> list[Row]:
     """Return rows of the migrations of ``instances``. A migration is included if its status is in
     ``unfinished``, if it has changed since the time ``since``, or if its uuid is in ``also``."""
     row, since = models.Migration, clock.naive(since)

@@ -1,6 +1,7 @@
 """Resources that an instance requests from placement, by class, as Nova's scheduler counts them."""
 
 import json
+from typing import Any
 
 import nova.conf
 from nova import exception as nova_exception
@@ -10,6 +11,10 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from kronos_nova.plugin import candidates
+from kronos_nova.plugin.audit_tables import Asking
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -30,10 +35,11 @@ class Counter:
     """A calculator of the resources that instances request, from the instances' own records only.
     The result is computed once for all instances with the same flavor and image."""
 
-    def __init__(self):
-        self._counted = {}
+    def __init__(self) -> None:
+        # by flavor, image, and whether the server boots from a volume
+        self._counted: dict[tuple[str, tuple[tuple[str, str], ...], bool], dict[str, int]] = {}
 
-    def __call__(self, asking):
+    def __call__(self, asking: Asking) -> dict[str, int] | None:
         """Return {resource class: amount} that an instance requests. Return None if ports or
         devices request resources that are not in the records, or if the records cannot be read.
 
@@ -46,7 +52,7 @@ class Counter:
                       asking.row.uuid, error)
             return None
 
-    def _count(self, asking):
+    def _count(self, asking: Asking) -> dict[str, int] | None:
         if _has_devices(asking) or _has_ports_that_ask(asking):
             return None
         key = asking.row.flavor, asking.image, not asking.row.image_ref
@@ -57,7 +63,7 @@ class Counter:
         return self._counted[key]
 
 
-def exactly(context, instance):
+def exactly(context: RequestContext, instance: Instance) -> tuple[dict[str, int], ...]:
     """Return the possible amounts of an instance's allocation, as a tuple of {resource class:
     amount}. In most cases, the tuple has one item. For an instance with pinned processors, it has
     two: one with PCPU, and one with VCPU for a host that does not report PCPU."""
@@ -69,11 +75,11 @@ def exactly(context, instance):
     return request.merged_resources(), _amounts(spec, enable_pinning_translate=False)
 
 
-def _amounts(spec, **kwargs):
+def _amounts(spec: RequestSpec, **kwargs: Any) -> dict[str, int]:
     return scheduler_utils.ResourceRequest.from_request_spec(spec, **kwargs).merged_resources()
 
 
-def _spec(flavor, image, is_volume_backed):
+def _spec(flavor: str, image: tuple[tuple[str, str], ...], is_volume_backed: bool) -> RequestSpec:
     """Return a RequestSpec made from an instance's flavor and image."""
     return objects.RequestSpec(
         flavor=objects.Flavor.obj_from_primitive(json.loads(flavor)['cur']),
@@ -82,12 +88,12 @@ def _spec(flavor, image, is_volume_backed):
         request_level_params=objects.RequestLevelParams())
 
 
-def _has_devices(asking):
+def _has_devices(asking: Asking) -> bool:
     return (CONF.filter_scheduler.pci_in_placement
             and bool(json.loads(asking.row.pci_requests or '[]')))
 
 
-def _has_ports_that_ask(asking):
+def _has_ports_that_ask(asking: Asking) -> bool:
     """Return whether the instance has bound ports that request resources. Such a port is recognised
     by its binding profile, which names the providers of the port's allocation."""
     return any((vif.get('profile') or {}).get('allocation')

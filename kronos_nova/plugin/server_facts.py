@@ -5,7 +5,14 @@ Only some columns of Nova's tables are read. The facts of an instance are read w
 new or has changed, and again after every :data:`READ_ALL_EVERY` readings.
 """
 
+import datetime
 import json
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -21,6 +28,9 @@ from kronos_nova.inventory.kinds import Facts
 from kronos_nova.objects.movability import ACCELERATOR_PORTS
 from kronos_nova.objects.movability import VDPA_PORT
 from kronos_nova.objects.movability import Devices
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import Row
+from kronos_nova.plugin.nova_types import Session
 
 LOG = logging.getLogger(__name__)
 
@@ -41,16 +51,17 @@ PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 class FactReader:
     """A reader of the Facts of instances that are new or have changed."""
 
-    def __init__(self):
-        self._known = {}  # uuid: (time of the last change, number of the reading, Facts)
-        self._alike = {}
+    def __init__(self) -> None:
+        # uuid: (time of the last change, number of the reading, Facts)
+        self._known: dict[str, tuple[datetime.datetime | None, int, Facts]] = {}
+        self._alike: dict[Facts, Facts] = {}
         self._reading = 0
 
-    def begin(self):
+    def begin(self) -> None:
         """Count a new reading. Called before the instances of a cell are read."""
         self._reading += 1
 
-    def read(self, session, rows):
+    def read(self, session: Session, rows: Iterable[Row]) -> None:
         """Read the facts of the instances that are new or have changed, or whose facts were last
         read :data:`READ_ALL_EVERY` readings ago.
 
@@ -68,13 +79,13 @@ class FactReader:
                 self._known[uuid] = (new[uuid], self._reading,
                                      self._alike.setdefault(facts, facts))
 
-    def facts_of(self, uuid):
+    def facts_of(self, uuid: str) -> Facts:
         """Return the Facts of an instance; NO_FACTS if they were not read."""
         known = self._known.get(uuid)
         return NO_FACTS if known is None else known[2]
 
 
-def _facts(session, uuids):
+def _facts(session: Session, uuids: Sequence[str]) -> Iterator[tuple[str, Facts]]:
     """Yield (uuid, Facts) for each instance."""
     instance, extra = models.Instance, models.InstanceExtra
     vnics, shares = _port_types(session, uuids), _shares(session, uuids)
@@ -93,7 +104,7 @@ def _facts(session, uuids):
             requested=_requested(row.uuid, requests))
 
 
-def _port_types(session, uuids):
+def _port_types(session: Session, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return {instance uuid: the PORT_TYPES that its ports have}. The database selects the
     instances whose network information contains one of the types. So the network information of
     only a few instances is read."""
@@ -109,13 +120,13 @@ def _port_types(session, uuids):
     return found
 
 
-def _shares(session, uuids):
+def _shares(session: Session, uuids: Sequence[str]) -> set[str]:
     share = models.ShareMapping
     return {uuid for uuid, in session.query(share.instance_uuid).filter(
         share.instance_uuid.in_(uuids))}
 
 
-def _has_fixed_device(requests):
+def _has_fixed_device(requests: Any) -> bool:
     """Return True if the flavor requests a PCI device with which Nova does not migrate an instance
     live. The rule is that of ``nova.objects.InstancePCIRequest``. Requests of ports, which have no
     alias, do not count."""
@@ -123,7 +134,7 @@ def _has_fixed_device(requests):
                for request in requests or ())
 
 
-def _requested(uuid, requests):
+def _requested(uuid: str, requests: Any) -> devices.Requested:
     """Return the PCI devices that an instance needs. If Nova's record cannot be read, return no
     devices."""
     try:
@@ -134,18 +145,18 @@ def _requested(uuid, requests):
         return devices.NOTHING
 
 
-def _is_live_migratable(request):
+def _is_live_migratable(request: Mapping[str, Any]) -> bool:
     spec = request.get('spec')
     return spec is not None and all(each.get('live_migratable') == 'true' for each in spec)
 
 
-def _cpu_model(uuid, text):
+def _cpu_model(uuid: str, text: str | None) -> str:
     """Return the named model of a guest's processors; '' if there is none."""
     model = _parsed(uuid, text, 'CPU model') or {}
     return (model.get('nova_object.data') or {}).get('model') or ''
 
 
-def _topology(uuid, text):
+def _topology(uuid: str, text: str | None) -> numa.Topology:
     """Return the Topology of an instance: the NUMA cells that it needs and has. Return an empty
     Topology if Nova's record cannot be read."""
     try:
@@ -156,7 +167,7 @@ def _topology(uuid, text):
         return numa.NO_TOPOLOGY
 
 
-def _parsed(uuid, text, what):
+def _parsed(uuid: str, text: str | None, what: str) -> Any:
     try:
         return json.loads(text or 'null')
     except ValueError as error:
@@ -168,11 +179,13 @@ def _parsed(uuid, text, what):
 class ZoneReader:
     """A reader of the availability zones to which instances are pinned."""
 
-    def __init__(self):
-        self._known = {}  # uuid: (number of the reading, zone or None)
+    def __init__(self) -> None:
+        # uuid: (number of the reading, zone or None)
+        self._known: dict[str, tuple[int, str | None]] = {}
         self._reading = 0
 
-    def read(self, context, uuids, zones):
+    def read(self, context: RequestContext, uuids: Collection[str],
+             zones: Collection[str]) -> dict[str, str]:
         """Return {instance uuid: its zone}. Instances that are pinned to no zone are left out. If
         there are fewer than two zones, the result is empty.
 
@@ -197,4 +210,5 @@ class ZoneReader:
                             spec.instance_uuid.in_(few), spec.spec.contains(
                                 f'"availability_zone": {json.dumps(zone)}', autoescape=True)):
                         self._known[uuid] = self._reading, zone
-        return {uuid: zone for uuid in uuids if (zone := self._known[uuid][1]) in zones}
+        pinned = ((uuid, self._known[uuid][1]) for uuid in uuids)
+        return {uuid: zone for uuid, zone in pinned if zone is not None and zone in zones}
