@@ -5,6 +5,10 @@ Both endpoints have RPC namespaces of their own, so that a host without Kronos r
 instead of misunderstanding it.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+
 import oslo_messaging as messaging
 from nova import context as nova_context
 from nova import exception as nova_exc
@@ -16,6 +20,13 @@ from nova.objects import base as objects_base
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+
+if TYPE_CHECKING:  # nova-conductor and nova-compute do not load each other's code
+    from kronos_nova.claims import central
+    from kronos_nova.plugin import two_phase
 
 NAMESPACE = 'kronos_claims'
 STORE_NAMESPACE = 'kronos_claim_store'
@@ -47,17 +58,18 @@ class ClaimsEndpoint:
 
     target = messaging.Target(namespace=NAMESPACE, version=VERSION)
 
-    def __init__(self, claims):
+    def __init__(self, claims: 'two_phase.TwoPhaseClaims'):
         self._claims = claims
 
     @messaging.expected_exceptions(nova_exc.ComputeResourcesUnavailable)
-    def prepare(self, context, instance, migration=None, node=None):
+    def prepare(self, context: RequestContext, instance: Instance,
+                migration: Migration | None = None, node: str | None = None) -> int | None:
         return self._claims.prepare(context, instance, migration, node)
 
-    def confirm(self, context, claim_id):
+    def confirm(self, context: RequestContext, claim_id: int) -> bool:
         return self._claims.confirm(context, claim_id)
 
-    def abort(self, context, claim_id):
+    def abort(self, context: RequestContext, claim_id: int) -> bool:
         return self._claims.abort(context, claim_id)
 
 
@@ -65,7 +77,8 @@ class ClaimsClient:
     """A client that calls :class:`ClaimsEndpoint` on compute hosts. The ``context`` of a call has
     to be targeted at the cell of the host."""
 
-    def prepare(self, context, host, instance, migration=None, node=None):
+    def prepare(self, context: RequestContext, host: str, instance: Instance,
+                migration: Migration | None = None, node: str | None = None) -> int | None:
         """Have ``host`` reserve resources for ``instance`` before the instance moves there.
 
         :param instance: Instance
@@ -88,21 +101,21 @@ class ClaimsClient:
             kind = exception.PreFlightError if is_refusal else exception.NovaUnavailable
             raise kind(instance=instance.uuid, reason=first_line(error)) from error
 
-    def confirm(self, context, host, claim_id):
+    def confirm(self, context: RequestContext, host: str, claim_id: int) -> bool:
         """Confirm the claim of a move that was made.
 
         :returns: True if this call confirmed the claim; False if no prepared claim has this id
         """
         return self._call(context, host, 'confirm', claim_id=claim_id)
 
-    def abort(self, context, host, claim_id):
+    def abort(self, context: RequestContext, host: str, claim_id: int) -> bool:
         """Release the resources of a claim whose move will not be made.
 
         :returns: True if this call released resources; False if no prepared claim has this id
         """
         return self._call(context, host, 'abort', claim_id=claim_id)
 
-    def _call(self, context, host, method, **kwargs):
+    def _call(self, context: RequestContext, host: str, method: str, **kwargs: Any) -> Any:
         target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host,
                                   namespace=NAMESPACE, version=VERSION)
         client = rpc.get_client(target, serializer=objects_base.NovaObjectSerializer())
@@ -119,17 +132,17 @@ class ClaimStoreEndpoint:
 
     target = messaging.Target(namespace=STORE_NAMESPACE, version=VERSION)
 
-    def __init__(self, tables):
+    def __init__(self, tables: 'Callable[[], central.CentralTable]'):
         self._tables = tables
 
-    def load(self, context, host):
+    def load(self, context: RequestContext, host: str) -> list[dict[str, Any]]:
         return self._tables().load(host)
 
-    def write(self, context, host, put, drop):
+    def write(self, context: RequestContext, host: str, put: object, drop: object) -> list[int]:
         return self._tables().write(host, put, drop)
 
 
-def call_store(method, **kwargs):
+def call_store(method: str, **kwargs: Any) -> Any:
     """Call a method of the conductor's :class:`ClaimStoreEndpoint`, and return its result.
 
     :raises ClaimError: the conductor did not answer, or the call failed in the conductor
@@ -143,7 +156,7 @@ def call_store(method, **kwargs):
         raise exception.ClaimError(problem=f'the conductor: {error}') from error
 
 
-def is_unserved(error):
+def is_unserved(error: Exception) -> bool:
     """Return whether an error means that the called service has no endpoint for the namespace. An
     error that arrives over a message broker is recognised by the name of its class."""
     return isinstance(error, UNSERVED) or (

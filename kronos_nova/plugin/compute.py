@@ -1,6 +1,8 @@
 """The manager of nova-compute with Kronos. The claims of its host survive a restart."""
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import nova.conf
 import prometheus_client
@@ -25,6 +27,14 @@ from kronos_nova.plugin.fixes import interrupted_migrations
 from kronos_nova.plugin.fixes import libvirt_connection
 from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.plugin.fixes import status_retry
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import LiveMigrateData
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import Selection
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -95,7 +105,7 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
                            image_credentials.FetchesImages, reverts.RevertsAtomically,
                            status_retry.RetriesStatus, libvirt_connection.SurvivesLibvirt,
                            manager.ComputeManager):
-    def __init__(self, compute_driver=None, *args, **kwargs):
+    def __init__(self, compute_driver: str | None = None, *args: Any, **kwargs: Any):
         request_clock.install()
         super().__init__(compute_driver, *args, **kwargs)
         try:
@@ -110,11 +120,12 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         if CONF.kronos_claims.metrics_port:
             _serve_metrics(CONF.kronos_claims.metrics_address, CONF.kronos_claims.metrics_port)
 
-    def _build_tracker(self):
+    def _build_tracker(self) -> resource_tracker.KronosResourceTracker:
         store = stores.load_store(CONF.kronos_claims.store, CONF, self.host, claim_rpc.call_store)
         return resource_tracker.build(CONF, self.host, self.driver, self.reportclient, store)
 
-    def check_can_live_migrate_destination(self, ctxt, instance, *args, **kwargs):
+    def check_can_live_migrate_destination(self, ctxt: RequestContext, instance: Instance,
+                                           *args: Any, **kwargs: Any) -> LiveMigrateData:
         """Check whether this host can receive a live migration, by Nova's method.
 
         :raises ComputeServiceUnavailable: a service, such as the nova-compute of the source, did
@@ -128,8 +139,10 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
                 raise nova_exception.ComputeServiceUnavailable(first_line(error)) from error
             raise
 
-    def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
-                    clean_shutdown, migration, host_list):
+    def prep_resize(self, context: RequestContext, image: Mapping[str, Any], instance: Instance,
+                    flavor: Flavor, request_spec: RequestSpec, filter_properties: dict[str, Any],
+                    node: str, clean_shutdown: bool, migration: Migration | None,
+                    host_list: list[Selection] | None) -> None:
         """Prepare this host for a cold migration or resize. Drop the request if it is outdated: the
         request has waited in a queue for so long that nova-conductor has ended the migration."""
         if migration is not None and marks.has_ended(context, migration):
@@ -139,7 +152,7 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         super().prep_resize(context, image, instance, flavor, request_spec, filter_properties, node,
                             clean_shutdown, migration, host_list)
 
-    def _set_free(self, context, instance, migration):
+    def _set_free(self, context: RequestContext, instance: Instance, migration: Migration) -> None:
         """Release an instance after the request for its migration was dropped: clear its
         task_state, and give the allocations of the migration back to the instance. Nothing is
         changed if another cold migration or resize of the instance is in progress."""
@@ -150,23 +163,24 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
             marks.clear(instance, mark)
 
     @property
-    def _keeps_claims(self):
+    def _keeps_claims(self) -> bool:
         return isinstance(self.rt, resource_tracker.KronosResourceTracker)
 
-    def _destroy_evacuated_instances(self, context, node_cache):
+    def _destroy_evacuated_instances(self, context: RequestContext,
+                                     node_cache: Mapping[str, ComputeNode]) -> dict[str, Migration]:
         evacuated = super()._destroy_evacuated_instances(context, node_cache)
         if self._keeps_claims:
             self.rt.gone_before_start.update(evacuated)
         return evacuated
 
     @periodic_task.periodic_task(spacing=ORPHANS_SPACING_SECONDS)
-    def _release_orphan_claims(self, context):
+    def _release_orphan_claims(self, context: RequestContext) -> None:
         if self._keeps_claims:
             self.rt.release_orphans(context)
 
 
 @functools.cache
-def _serve_metrics(address, port):
+def _serve_metrics(address: str, port: int) -> None:
     try:
         prometheus_client.start_http_server(port, addr=address)
     except OSError as error:

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from nova import objects
-from nova.scheduler import host_manager
 from nova.virt import hardware
 
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 from kronos_nova.plugin import reserved_resources
+from kronos_nova.plugin.nova_types import HostState
+from kronos_nova.plugin.nova_types import InstanceNUMATopology
+from kronos_nova.plugin.nova_types import NUMATopology
+from kronos_nova.plugin.nova_types import RequestSpec
 
 EXPECTED = {
     'nova.virt.hardware:numa_fit_instance_to_host': (
@@ -38,8 +41,7 @@ class HeldRoom:
             for host, count in hold.left().items():
                 self._by_host[host].append((hold, count))
 
-    def leaves_room(self, host: 'host_manager.HostState',
-                    spec: 'objects.RequestSpec') -> bool:
+    def leaves_room(self, host: HostState, spec: RequestSpec) -> bool:
         """Return whether a host still has its reserved room after the server of ``spec`` is started
         there. If a hold reserves room for servers of this flavor and project, the server may use
         that room: the hold then needs room for one server less."""
@@ -56,8 +58,7 @@ class HeldRoom:
         return _fit(host, spec, shapes)
 
 
-def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
-         shapes: Sequence[Shape]) -> bool:
+def _fit(host: HostState, spec: RequestSpec, shapes: Sequence[Shape]) -> bool:
     """Return whether a host has room for the server of ``spec`` together with one server of each of
     ``shapes``."""
     flavor, topology = spec.flavor, host.numa_topology
@@ -93,7 +94,7 @@ def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
     return True
 
 
-def _on_dedicated(topology: 'objects.NUMATopology | None') -> int:
+def _on_dedicated(topology: NUMATopology | None) -> int:
     """Return the number of a host's processors that are used by pinned servers and are reserved for
     pinned servers. Nova counts the VCPUs of these servers as used, but does not count these
     processors among the VCPUs of the host."""
@@ -101,12 +102,12 @@ def _on_dedicated(topology: 'objects.NUMATopology | None') -> int:
     return sum(len(cell.pinned_cpus - cell.cpuset) for cell in cells)
 
 
-def _pinned(topology: 'objects.InstanceNUMATopology | None') -> int:
+def _pinned(topology: InstanceNUMATopology | None) -> int:
     """Return the number of the VCPUs of a server that are pinned to processors."""
     return sum(len(cell.pcpuset) for cell in topology.cells) if topology else 0
 
 
-def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':
+def _topology(shape: Shape) -> InstanceNUMATopology | None:
     """Return the NUMA cells that a server of a shape (flavor) needs; None if the server needs no
     NUMA cells."""
     flavor = objects.Flavor(vcpus=shape.vcpus, memory_mb=shape.memory_mb,

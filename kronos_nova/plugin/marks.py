@@ -8,16 +8,19 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova.objects import migration_status
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
 
 LOG = logging.getLogger(__name__)
 
 
-def mark_of(migration):
+def mark_of(migration: Migration) -> str | None:
     """Return the task_state with which Nova's API marked the instance for a migration."""
     return migration_status.MARKS.get(migration.migration_type)
 
 
-def is_being_migrated(context, instance):
+def is_being_migrated(context: RequestContext, instance: Instance) -> bool:
     """Return whether an instance is being migrated: Nova's API has set its task_state for a
     migration, and this migration has not ended."""
     found = objects.MigrationList.get_by_filters(
@@ -25,7 +28,7 @@ def is_being_migrated(context, instance):
     return any(mark_of(each) == instance.task_state for each in found)
 
 
-def has_ended(context, migration):
+def has_ended(context: RequestContext, migration: Migration) -> bool:
     """Return whether a migration has ended. Return False if this is not known, for example because
     no conductor answers."""
     try:
@@ -36,13 +39,13 @@ def has_ended(context, migration):
     return found.status in migration_status.ENDED
 
 
-def log_dropped(instance, migration):
+def log_dropped(instance: Instance, migration: Migration) -> None:
     """Log that a request is not carried out, because its migration has ended."""
     LOG.warning('Dropped an outdated request for migration %s, which has ended.', migration.uuid,
                 instance=instance)
 
 
-def clear(instance, mark):
+def clear(instance: Instance, mark: str | None) -> bool:
     """Clear the task_state of an instance.
 
     :returns: True if the task_state is cleared; False if it is not ``mark`` any more, or if the

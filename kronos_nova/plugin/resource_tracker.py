@@ -7,6 +7,11 @@ counted. All code here that uses the claims runs under Nova's own lock.
 
 import dataclasses
 import datetime
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 import nova.conf
 from nova import exception as nova_exc
@@ -15,6 +20,7 @@ from nova import utils
 from nova.compute import resource_tracker
 from nova.compute import vm_states
 from nova.objects import fields
+from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 from oslo_utils import excutils
@@ -22,13 +28,26 @@ from oslo_utils import excutils
 from kronos_nova import boundary
 from kronos_nova.claims import ledger as ledgers
 from kronos_nova.claims import node_claims
+from kronos_nova.claims.base import ClaimStore
+from kronos_nova.claims.ledger import Ledger
+from kronos_nova.claims.node_claims import Key
+from kronos_nova.claims.node_claims import NodeClaims
 from kronos_nova.objects import migration_status
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
+from kronos_nova.objects.claim import Amount
+from kronos_nova.objects.claim import Claim
 from kronos_nova.plugin import claim_usage
 from kronos_nova.plugin import reserved_resources
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import confirmation_retry
+from kronos_nova.plugin.nova_types import ComputeDriver
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import SchedulerReportClient
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -54,30 +73,34 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     :param expiry: timedelta after which a claim without an instance or a migration is released
     """
 
-    def __init__(self, host, driver, reportclient, ledger, expiry):
+    def __init__(self, host: str, driver: ComputeDriver, reportclient: SchedulerReportClient,
+                 ledger: Ledger, expiry: datetime.timedelta):
         super().__init__(host, driver, reportclient=reportclient)
         self.ledger = ledger
         self.expiry = expiry
-        self.gone_before_start = set()
-        self._is_trusted = None
-        self._counted = None
-        self._recorded = {}
-        self._unaudited = set()  # keys of claims of the last process that no audit has checked
+        self.gone_before_start: set[str] = set()
+        self._is_trusted: bool | None = None
+        self._counted: Mapping[str, Any] | None = None
+        self._recorded: dict[str, tuple[int | None, ...]] = {}
+        # keys of claims of the last process that no audit has checked
+        self._unaudited: set[Key] = set()
 
     # The usage that Nova's tracker counts
 
-    def _update_usage(self, usage, nodename, sign=1):
+    def _update_usage(self, usage: Mapping[str, Any], nodename: str, sign: int = 1) -> None:
         super()._update_usage(usage, nodename, sign=sign)
         self._counted = usage
 
-    def _watched(self, call, *args, **kwargs):
+    def _watched(self, call: Callable[..., object], *args: Any,
+                 **kwargs: Any) -> Mapping[str, Any] | None:
         """Call a method of Nova, and return the usage that Nova added or removed during the call.
         Return None if Nova changed no usage."""
         self._counted = None
         call(*args, **kwargs)
         return self._counted
 
-    def _update_usage_from_instance(self, context, instance, nodename, is_removed=False):
+    def _update_usage_from_instance(self, context: RequestContext, instance: Instance,
+                                    nodename: str, is_removed: bool = False) -> None:
         claims, uuid = self.ledger.node_claims(nodename), instance['uuid']
         self._hand_over(claims, uuid, leaves=is_removed or vm_states.allow_resource_removal(
             vm_state=instance['vm_state'], task_state=instance.task_state))
@@ -92,7 +115,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return
         self._save(claims, uuid)
 
-    def _update_usage_from_migration(self, context, instance, migration, nodename):
+    def _update_usage_from_migration(self, context: RequestContext, instance: Instance,
+                                     migration: Migration, nodename: str) -> None:
         claims, uuid = self.ledger.node_claims(nodename), migration.instance_uuid
         self._hand_over(claims, uuid)
         usage = self._watched(super()._update_usage_from_migration, context, instance, migration,
@@ -105,7 +129,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 claim_usage.to_amount(usage, devices or ()), is_old, migration.uuid))
         self._save(claims, uuid)
 
-    def _drop_move_claim(self, context, instance, nodename, flavor=None, prefix='new_'):
+    def _drop_move_claim(self, context: RequestContext, instance: Instance, nodename: str,
+                         flavor: Flavor | None = None, prefix: str = 'new_') -> None:
         claims, uuid = self.ledger.node_claims(nodename), instance['uuid']
         usage = self._watched(super()._drop_move_claim, context, instance, nodename, flavor=flavor,
                               prefix=prefix)
@@ -116,7 +141,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             self._update(context.elevated(), self.compute_nodes[nodename])
         self._save(claims, uuid)
 
-    def _hand_over(self, claims, uuid, leaves=False):
+    def _hand_over(self, claims: NodeClaims, uuid: str, leaves: bool = False) -> None:
         """Remove the untracked claims of an instance, just before Nova adds or subtracts the usage
         of the instance. Untracked claims are those that Nova's tracker does not know.
 
@@ -139,26 +164,27 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         for claim in untracked:
             self._count(claim.amount, claims.node, sign=-1)
 
-    def _count(self, amount, nodename, sign=1):
+    def _count(self, amount: Amount, nodename: str, sign: int = 1) -> None:
         self._update_usage(claim_usage.to_usage(amount), nodename, sign=sign)
 
-    def _save(self, claims, uuid):
+    def _save(self, claims: NodeClaims, uuid: str) -> dict[Key, Claim] | None:
         return None if claims.is_audited else self.ledger.save(claims.node, uuid)
 
-    def update_usage(self, context, instance, nodename):
+    def update_usage(self, context: RequestContext, instance: Instance, nodename: str) -> None:
         super().update_usage(context, instance, nodename)
         if self._is_trusted is None and vm_states.allow_resource_removal(
                 vm_state=instance['vm_state'], task_state=instance.task_state):
             # Remembered, because Nova ends interrupted deletions before it knows its nodes.
             self.gone_before_start.add(instance['uuid'])
 
-    def remove_node(self, nodename):
+    def remove_node(self, nodename: str) -> None:
         super().remove_node(nodename)
         self.ledger.forget_node(nodename)
 
     # Nova's periodic audit
 
-    def _update_available_resource(self, context, resources, startup=False):
+    def _update_available_resource(self, context: RequestContext, resources: dict[str, Any],
+                                   startup: bool = False) -> None:
         if startup and self._start_from_claims(context, resources):
             return
         try:
@@ -168,18 +194,20 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 self._resume(resources['hypervisor_hostname'])
 
     @synchronized
-    def _resume(self, nodename):
+    def _resume(self, nodename: str) -> None:
         """Keep the untracked claims that were known before an audit, after this audit has failed.
         Untracked claims are those that Nova's tracker does not know."""
         claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))
 
-    def _update_usage_from_instances(self, context, instances, nodename):
+    def _update_usage_from_instances(self, context: RequestContext, instances: Iterable[Instance],
+                                     nodename: str) -> Any:
         self.ledger.node_claims(nodename).begin_audit()
         return super()._update_usage_from_instances(context, instances, nodename)
 
-    def _update_usage_from_migrations(self, context, migrations, nodename):
+    def _update_usage_from_migrations(self, context: RequestContext,
+                                      migrations: Iterable[Migration], nodename: str) -> None:
         super()._update_usage_from_migrations(context, migrations, nodename)
         self.ledger.refresh()
         claims = self.ledger.node_claims(nodename)
@@ -188,13 +216,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                             if self._stays(context, claim, migrations)])
         self.ledger.save(nodename)
 
-    def _settle(self, claims, untracked):
+    def _settle(self, claims: NodeClaims, untracked: Iterable[Claim]) -> None:
         untracked = [self._countable(claim) for claim in untracked]
         for claim in untracked:
             self._count(claim.amount, claims.node)
         claims.end_audit(untracked)
 
-    def _countable(self, claim):
+    def _countable(self, claim: Claim) -> Claim:
         """Return the claim; without its NUMA topology if the topology does not fit this node. The
         topology may be from another version of Nova, or the NUMA cells of the host may have changed
         since the claim was made."""
@@ -209,7 +237,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 claim, amount=dataclasses.replace(claim.amount, numa_topology=None))
         return claim
 
-    def _forgotten(self, claims):
+    def _forgotten(self, claims: NodeClaims) -> list[Claim]:
         """Return the claims for which Nova's audit of this host found neither an instance nor a
         migration.
 
@@ -218,11 +246,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
-                   if claim.id < 0 or not self.ledger.is_saved}
+                   if claim.id is None or claim.id < 0 or not self.ledger.is_saved}
         return [claim for claim in {**unsaved, **rows}.values()
                 if not claims.knows(claim.instance_uuid)]
 
-    def _stays(self, context, claim, migrations):
+    def _stays(self, context: RequestContext, claim: Claim,
+               migrations: Iterable[Migration]) -> bool:
         if any(_is_on_its_way(migration) for migration in migrations
                if migration.instance_uuid == claim.instance_uuid):
             return True
@@ -234,10 +263,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return False
         return self._is_awaited(context, claim)
 
-    def _is_expired(self, claim):
+    def _is_expired(self, claim: Claim) -> bool:
         return self.ledger.is_expired(claim, self.expiry)
 
-    def _is_awaited(self, context, claim):
+    def _is_awaited(self, context: RequestContext, claim: Claim) -> bool:
         """Return whether the instance of a claim may still need the claim. It needs no claim if it
         is deleted, or if it is on another host and no move to this host is prepared. If Nova does
         not know the instance, the result is True."""
@@ -251,7 +280,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             claim.state == PREPARED or instance.host is None or is_here)
 
     @synchronized
-    def release_orphans(self, context):
+    def release_orphans(self, context: RequestContext) -> None:
         """Release expired claims that belong to no instance and no migration, without waiting for
         Nova's next audit."""
         for nodename in list(self.compute_nodes):
@@ -266,7 +295,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 if not self._stays(context, claim, migrations):
                     self.release(context, claim)
 
-    def hold(self, context, claim):
+    def hold(self, context: RequestContext, claim: Claim) -> None:
         """Add a claim that Nova does not know, and count its usage. The caller holds Nova's
         lock."""
         self.ledger.node_claims(claim.node).add_untracked(claim)
@@ -274,13 +303,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
-    def release(self, context, claim):
+    def release(self, context: RequestContext, claim: Claim) -> None:
         del self.ledger.node_claims(claim.node).untracked[claim.key]
         self._count(claim.amount, claim.node, sign=-1)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
-    def amount_for(self, instance):
+    def amount_for(self, instance: Instance) -> Amount:
         """Return the Amount that Nova will count for an instance, without NUMA cells and
         devices."""
         usage = self._get_usage_dict(instance.flavor, instance, numa_topology=None)
@@ -288,7 +317,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     # The saved ComputeNode
 
-    def _copy_resources(self, compute_node, resources, initial=False):
+    def _copy_resources(self, compute_node: ComputeNode, resources: Mapping[str, Any],
+                        initial: bool = False) -> None:
         super()._copy_resources(compute_node, resources, initial=initial)
         stats = self.stats[resources['hypervisor_hostname']]
         reverts.mark(stats)
@@ -299,13 +329,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     # The start of nova-compute
 
-    def _get_compute_node(self, context, node_uuid):
+    def _get_compute_node(self, context: RequestContext, node_uuid: str) -> ComputeNode | None:
         node = super()._get_compute_node(context, node_uuid)
         if node is not None and MARK in (node.stats or {}):
             self._recorded[node.hypervisor_hostname] = claim_usage.used(node)
         return node
 
-    def _start_from_claims(self, context, resources):
+    def _start_from_claims(self, context: RequestContext, resources: dict[str, Any]) -> bool:
         """Compute the usage of a node from its claims, if that is possible.
 
         After any error, Nova's own audit of the node runs instead, as it does without Kronos. If
@@ -322,7 +352,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return False
 
     @synchronized
-    def _restore_node(self, context, resources):
+    def _restore_node(self, context: RequestContext, resources: dict[str, Any]) -> bool:
         """Compute the usage of a node from its claims. Migrations and details of instances are not
         read.
 
@@ -360,7 +390,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return not claim_usage.has_assigned_resources(self.provider_tree)
 
     @staticmethod
-    def _needs_migrations(rows):
+    def _needs_migrations(rows: Iterable[Claim]) -> bool:
         """Return True if Nova needs the migrations of the node for its report to placement. Nova
         needs them if PCI devices are in placement and the node has a claim for a move.
 
@@ -370,7 +400,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
-    def _instances_of(self, context, nodename):
+    def _instances_of(self, context: RequestContext, nodename: str) -> dict[str, Instance]:
         """Return ``{uuid: Instance}`` of the instances that Nova counts on a node, read without
         joined tables."""
         instances = objects.InstanceList.get_by_host(context, self.host, expected_attrs=[])
@@ -378,7 +408,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 if instance.node == nodename and not vm_states.allow_resource_removal(
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
-    def _are_current(self, context, rows, here):
+    def _are_current(self, context: RequestContext, rows: Collection[Claim],
+                     here: Mapping[str, Instance]) -> bool:
         """Return True if the claims are those that Nova would count. Four conditions have to be
         met:
 
@@ -400,7 +431,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 len(elsewhere) <= MOST_MOVES and
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
-    def _is_moving(self, context, claim):
+    def _is_moving(self, context: RequestContext, claim: Claim) -> bool:
         """Return True if the instance of a claim may be in a move: it has a task_state, or a resize
         that waits to be confirmed. Called for instances on other nodes. Nova counts the resources
         of such an instance on this node only during a move."""
@@ -410,7 +441,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return False
         return instance.task_state is not None or instance.vm_state == vm_states.RESIZED
 
-    def _restore(self, context, nodename, rows, here):
+    def _restore(self, context: RequestContext, nodename: str, rows: Collection[Claim],
+                 here: Mapping[str, Instance]) -> None:
         self._update_usage_from_instances(context, [], nodename)
         claims, stats = self.ledger.node_claims(nodename), self.stats[nodename]
         homes = [claim for claim in rows if _is_home(claim) and claim.instance_uuid in here]
@@ -431,11 +463,11 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         node.stats = stats
 
 
-def _is_home(claim):
+def _is_home(claim: Claim) -> bool:
     return not claim.resize_target and claim.state == CLAIMED
 
 
-def _is_on_its_way(migration):
+def _is_on_its_way(migration: Migration) -> bool:
     try:
         # Nova's list of migrations in progress includes some that have ended.
         has_ended = migration.status in migration_status.ENDED
@@ -444,7 +476,8 @@ def _is_on_its_way(migration):
         return False
 
 
-def build(conf, host, driver, reportclient, store):
+def build(conf: cfg.ConfigOpts, host: str, driver: ComputeDriver,
+          reportclient: SchedulerReportClient, store: ClaimStore) -> KronosResourceTracker:
     """Create the KronosResourceTracker of a compute host from the configuration.
 
     :raises KronosException: the store cannot be used at all

@@ -1,5 +1,8 @@
 """Restoration of the source's allocation by nova-compute after a failed move."""
 
+from collections.abc import MutableMapping
+from typing import Any
+
 import nova.conf
 from nova import exception as nova_exception
 from nova import objects
@@ -10,8 +13,14 @@ from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import moves
+from kronos_nova.placement.allocations import Allocations
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import Mixin
+from kronos_nova.plugin.nova_types import RequestContext
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -28,7 +37,7 @@ EVACUATION = fields.MigrationType.EVACUATION
 MARK = 'kronos_reverts'
 
 
-def mark(stats):
+def mark(stats: MutableMapping[str, object]) -> None:
     """Record in the stats of a node that its nova-compute restores allocations by
     :class:`RevertsAtomically` after a failed move. Conductors read this record. Nothing is recorded
     if ``atomic_moves`` is off."""
@@ -36,13 +45,13 @@ def mark(stats):
         stats[MARK] = '1'
 
 
-def are_atomic_on(node):
+def are_atomic_on(node: ComputeNode) -> bool:
     """Return whether the nova-compute of a ComputeNode restores allocations by
     :class:`RevertsAtomically` after a failed move; False if it restores them as Nova does."""
     return MARK in (node.stats or {})
 
 
-class RevertsAtomically:
+class RevertsAtomically(Mixin):
     """A mixin for the compute manager that restores the source's allocation after a failed move.
 
     Nova's method is changed in four ways. The instance keeps its allocations on sharing providers.
@@ -51,7 +60,8 @@ class RevertsAtomically:
     gets no allocation.
     """
 
-    def _revert_allocation(self, context, instance, migration):
+    def _revert_allocation(self, context: RequestContext, instance: Instance,
+                           migration: Migration) -> dict[str, Any] | bool:
         """Give the allocation of the migration back to the instance on its source, as Nova's method
         does.
 
@@ -67,7 +77,7 @@ class RevertsAtomically:
         except nova_exception.ComputeHostNotFound:
             # Without the source's node it is not known which providers belong to it.
             return super()._revert_allocation(context, instance, migration)
-        held = {}
+        held: Allocations = {}
         try:
             held = placement.client().consumer(migration.uuid).allocations
             moves.revert(placement.client(), parties, lambda: is_gone(context, instance),
@@ -77,7 +87,7 @@ class RevertsAtomically:
         return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
 
 
-def is_gone(context, instance):
+def is_gone(context: RequestContext, instance: Instance) -> bool:
     """Return whether an instance was deleted."""
     try:
         objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
@@ -86,7 +96,7 @@ def is_gone(context, instance):
     return False
 
 
-def root_of(context, instance):
+def root_of(context: RequestContext, instance: Instance) -> str | None:
     """Return the uuid of the ComputeNode where an instance is now; None if it is on no host."""
     try:
         now = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
@@ -95,7 +105,7 @@ def root_of(context, instance):
         return None
 
 
-def evacuated_to(context, migration):
+def evacuated_to(context: RequestContext, migration: Migration) -> frozenset[str]:
     """Return the providers of the host to which an instance was evacuated from the source of a
     migration since the migration began; an empty set if the instance was not evacuated.
 
@@ -116,7 +126,7 @@ def evacuated_to(context, migration):
     return frozenset()
 
 
-def _parties(context, instance, migration):
+def _parties(context: RequestContext, instance: Instance, migration: Migration) -> moves.Parties:
     source = objects.ComputeNode.get_by_host_and_nodename(
         context, migration.source_compute, migration.source_node or instance.node)
     return moves.Parties(instance=instance.uuid, migration=migration.uuid, source=source.uuid,
@@ -124,7 +134,7 @@ def _parties(context, instance, migration):
                          is_live=migration.is_live_migration)
 
 
-def forget_destination(instance):
+def forget_destination(instance: Instance) -> None:
     """Delete the migration context of an instance after a failed cold migration or resize. The
     context records the resources that the instance was to have on the destination. If the context
     stayed, Nova's resource tracker on the source host could set the status of the instance's next
@@ -135,13 +145,13 @@ def forget_destination(instance):
     instance.drop_migration_context()
 
 
-def may_be_left(error):
+def may_be_left(error: Exception) -> bool:
     """Return whether nova-compute may go on after an error of a request to delete the allocations
     of a migration. The reconciler in nova-conductor then deletes the allocations later."""
     return isinstance(error, nova_exception.AllocationDeleteFailed) or outages.is_outage(error)
 
 
-def log_undeleted(outcome, instance, error):
+def log_undeleted(outcome: str, instance: Instance, error: Exception) -> None:
     """Log that the allocation of a migration could not be deleted.
 
     :param outcome: a clause that says how the migration ended
@@ -151,7 +161,7 @@ def log_undeleted(outcome, instance, error):
                 first_line(error), instance=instance)
 
 
-def log_unreturned(migration, instance, error):
+def log_unreturned(migration: Migration, instance: Instance, error: Exception) -> None:
     """Log that the allocations of a failed migration could not be returned to its instance."""
     LOG.warning('The allocations of migration %s could not be returned to its instance; '
                 'nova-conductor returns them later: %s', migration.uuid, first_line(error),

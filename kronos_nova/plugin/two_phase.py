@@ -12,6 +12,11 @@ from nova.pci import request as pci_request
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import InstancePCIRequest
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.resource_tracker import KronosResourceTracker
 from kronos_nova.plugin.resource_tracker import synchronized
 
 
@@ -22,12 +27,13 @@ class TwoPhaseClaims:
     :param tracker: KronosResourceTracker of this host
     """
 
-    def __init__(self, tracker):
+    def __init__(self, tracker: KronosResourceTracker):
         self.tracker = tracker
         self.ledger = tracker.ledger
 
     @synchronized
-    def prepare(self, context, instance, migration=None, nodename=None):
+    def prepare(self, context: RequestContext, instance: Instance,
+                migration: Migration | None = None, nodename: str | None = None) -> int | None:
         """Reserve resources for an instance that is going to move to this host.
 
         CPU, memory and disk are reserved from now on. NUMA cells and PCI devices are tested but not
@@ -50,7 +56,8 @@ class TwoPhaseClaims:
         saved = self.ledger.save(nodename, instance.uuid)
         return max(saved.values(), key=lambda claim: claim.resize_target).id
 
-    def _destination(self, instance, migration, nodename):
+    def _destination(self, instance: Instance, migration: Migration | None,
+                     nodename: str | None) -> str:
         nodes = self.tracker.compute_nodes
         if nodename is None and migration is not None and migration.dest_node:
             nodename = migration.dest_node
@@ -62,7 +69,8 @@ class TwoPhaseClaims:
                        f'{instance.uuid}')
         return nodename
 
-    def _test_move(self, context, instance, migration, nodename):
+    def _test_move(self, context: RequestContext, instance: Instance, migration: Migration | None,
+                   nodename: str) -> None:
         """Test whether the NUMA cells and the PCI devices that the instance needs are free. The
         tests are those that Nova runs when it makes a claim."""
         migration = migration or objects.Migration(
@@ -77,7 +85,7 @@ class TwoPhaseClaims:
             self.tracker.compute_nodes[nodename], requests, migration)
 
     @synchronized
-    def confirm(self, context, claim_id):
+    def confirm(self, context: RequestContext, claim_id: int) -> bool:
         """Confirm the claim of a move that was made. From now on the claim is treated like a claim
         that Nova made.
 
@@ -91,7 +99,7 @@ class TwoPhaseClaims:
         return claim is not None
 
     @synchronized
-    def abort(self, context, claim_id):
+    def abort(self, context: RequestContext, claim_id: int) -> bool:
         """Release the resources of a claim whose move will not be made. Nothing is released if Nova
         itself already counts the resources.
 
@@ -102,7 +110,7 @@ class TwoPhaseClaims:
             self.tracker.release(context, claim)
         return claim is not None
 
-    def _prepared(self, claim_id):
+    def _prepared(self, claim_id: int) -> Claim | None:
         for nodename in self.tracker.compute_nodes:
             for claim in self.ledger.node_claims(nodename).untracked.values():
                 if claim.state == PREPARED and claim.id == claim_id:
@@ -116,7 +124,7 @@ network device on the source, and ``rp_uuids`` are the resource providers of the
 Nova sets the values of the destination once the port has an allocation on the destination."""
 
 
-def _without_source(request):
+def _without_source(request: InstancePCIRequest) -> InstancePCIRequest:
     """Return a copy of a port's InstancePCIRequest without the keys :data:`OF_SOURCE`. These keys
     describe the device on the source, and no device of another host would match them.
     """
