@@ -51,7 +51,8 @@ class Checks(upgradecheck.UpgradeCommands):
             return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')
         from kronos_nova.plugin import compat
         from kronos_nova.plugin import managers
-        problems = [compat.version_problem()] if compat.version_problem() else [
+        wrong_version = compat.version_problem()
+        problems = [wrong_version] if wrong_version else [
             problem for name in managers.CLASSES for problem in managers.resolve(name)[1]]
         if problems:
             return upgradecheck.Result(upgradecheck.Code.FAILURE, '; '.join(problems))

@@ -1,5 +1,9 @@
 """Claims of resources in placement for live migrations, and the choice of a destination."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
 from nova import exception as nova_exception
 from nova import objects
 from oslo_log import log as logging
@@ -17,6 +21,14 @@ from kronos_nova.plugin import candidate_filters
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.candidates import Candidate
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import LiveMigrationTask
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import SchedulerQueryClient
+from kronos_nova.plugin.nova_types import Selection
 
 LOG = logging.getLogger(__name__)
 
@@ -32,18 +44,20 @@ class AllocationClaim:
     """A claim in placement of the resources that one live migration needs at its destination. The
     methods find allocation candidates, make the claim and release the claim.
 
+    :param migration: the Migration; None if nothing will be claimed
     :param source: the ComputeNode of the source
     """
 
-    def __init__(self, placement: PlacementClient, instance, migration, source):
+    def __init__(self, placement: PlacementClient, instance: Instance, migration: Migration | None,
+                 source: ComputeNode):
         self._placement = placement
         self._instance = instance
         self._migration = migration
         self._source = source
         self._source_tree = placement.tree(source.uuid)
         self._before = placement.consumer(instance.uuid).allocations
-        self._parties = None
-        self._claimed = {}
+        self._parties: moves.Parties | None = None
+        self._claimed: Allocations = {}
 
     def shared_with(self, destination: str) -> Allocations:
         """Return the allocations of the instance that it keeps when it moves: they are on sharing
@@ -51,7 +65,7 @@ class AllocationClaim:
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
-    def candidates(self, spec, destination: str) -> list[Candidate]:
+    def candidates(self, spec: RequestSpec, destination: str) -> list[Candidate]:
         """Return the allocation candidates of an instance on ``destination``. The candidates do not
         contain the allocations that the instance keeps on sharing providers.
 
@@ -59,7 +73,8 @@ class AllocationClaim:
         """
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
-    def spec_for_host(self, spec, destination: str, found: list[Candidate]):
+    def spec_for_host(self, spec: RequestSpec, destination: str,
+                      found: list[Candidate]) -> RequestSpec:
         """Return ``spec`` without the resources that sharing providers supply for ``destination``.
         A request that names a host is answered from the host's own providers only, so the scheduler
         would refuse the host if these resources were requested.
@@ -84,6 +99,7 @@ class AllocationClaim:
             source
         :raises PlacementError: see :func:`kronos_nova.placement.moves.start`
         """
+        assert self._migration is not None
         parties = moves.Parties(
             instance=self._instance.uuid, migration=self._migration.uuid, source=self._source.uuid,
             destination=destination, project_id=self._instance.project_id,
@@ -101,12 +117,12 @@ class AllocationClaim:
             raise
         self._note(parties, allocations)
 
-    def _note(self, parties, allocations):
+    def _note(self, parties: moves.Parties, allocations: Allocations) -> None:
         """Record a claim that has been made, or may have been made."""
         self._parties = parties
         self._claimed = {**self._claimed, **allocations}
 
-    def copy_to(self, node) -> None:
+    def copy_to(self, node: ComputeNode) -> None:
         """Claim on the ComputeNode ``node`` the amounts that the instance has on its source. Nova
         does the same for a forced move.
 
@@ -124,7 +140,7 @@ class AllocationClaim:
                        'forced.')
         self.claim(destination, {destination: ownership.totals(local)})
 
-    def release(self, is_gone, root: str | None) -> None:
+    def release(self, is_gone: Callable[[], bool], root: str | None) -> None:
         """Restore the allocations as they were before :meth:`claim`. Do nothing if no claim has
         changed them. Allocations of an evacuation that was begun after the claim are kept.
 
@@ -153,13 +169,15 @@ class ClaimingScheduler:
     :param task: the live migration task, for its checks
     """
 
-    def __init__(self, query_client, claim: AllocationClaim, task):
+    def __init__(self, query_client: SchedulerQueryClient, claim: AllocationClaim,
+                 task: LiveMigrationTask):
         self._query_client = query_client
         self._claim = claim
         self._task = task
-        self._full = []
+        self._full: list[str] = []
 
-    def select_destinations(self, context, spec, instance_uuids, **_kwargs):
+    def select_destinations(self, context: RequestContext, spec: RequestSpec,
+                            instance_uuids: Sequence[str], **_kwargs: Any) -> list[list[Selection]]:
         """Select a destination and claim its resources.
 
         :raises NoValidHost: the scheduler finds no host, or the requested host has no room
@@ -190,12 +208,14 @@ class ClaimingScheduler:
             self._full.append(selection.service_host)
             self._task._check_not_over_max_retries([*attempted, *self._full])
 
-    def _select(self, context, spec):
+    def _select(self, context: RequestContext,
+                spec: RequestSpec) -> tuple[Selection, Candidate | None]:
         selection = self._ask(context, spec)
         found = self._claim.candidates(spec, selection.compute_node_uuid)
         return selection, self._claim_candidate(context, spec, selection, found)
 
-    def _select_target(self, context, spec, target):
+    def _select_target(self, context: RequestContext, spec: RequestSpec,
+                       target: str) -> tuple[Selection, Candidate | None]:
         root = objects.ComputeNodeList.get_all_by_host(context, target)[0].uuid
         found = self._claim.candidates(spec, root)
         try:
@@ -206,7 +226,7 @@ class ClaimingScheduler:
             raise
         return selection, self._claim_candidate(context, spec, selection, found)
 
-    def _ask(self, context, spec):
+    def _ask(self, context: RequestContext, spec: RequestSpec) -> Selection:
         try:
             return self._query_client.select_destinations(
                 context, spec, None, return_objects=True)[0][0]
@@ -215,10 +235,11 @@ class ClaimingScheduler:
             self._claim.probe()
             raise
 
-    def _claim_candidate(self, context, spec, selection, found):
+    def _claim_candidate(self, context: RequestContext, spec: RequestSpec, selection: Selection,
+                         found: list[Candidate]) -> Candidate | None:
         """Try to claim one candidate after the other until placement accepts one. Return this
         candidate; None if placement accepts none."""
-        def node():
+        def node() -> ComputeNode:
             return objects.ComputeNode.get_by_host_and_nodename(
                 context, selection.service_host, selection.nodename)
 
@@ -231,7 +252,7 @@ class ClaimingScheduler:
         return None
 
 
-def _target_of(spec):
+def _target_of(spec: RequestSpec) -> str | None:
     """Return the name of the requested host; None if the scheduler is to choose the host."""
     target = spec.requested_destination
     return target.host if target and 'host' in target and target.host else None

@@ -5,6 +5,9 @@ is valid if placement does not answer. Without a mark, the executor would regard
 refusal.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from nova import exception as nova_exception
 from nova.conductor.tasks import migrate
 
@@ -14,20 +17,21 @@ from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import registration
 from kronos_nova.plugin.fixes import cold_migration_rollback
+from kronos_nova.plugin.nova_types import Mixin
 
 
-class ReportsOutages:
+class ReportsOutages(Mixin):
     """A mixin for Nova's task of a cold migration or resize. If an outage ends the task, the mixin
     records this.
 
     :param note_outage: callable without arguments that records the outage for the executor
     """
 
-    def __init__(self, *args, note_outage, **kwargs):
+    def __init__(self, *args: Any, note_outage: Callable[[], None], **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._note_outage = note_outage
 
-    def execute(self):
+    def execute(self) -> Any:
         """Execute Nova's task. Errors that are no outages are raised unchanged.
 
         :raises MigrationPreCheckError: a service did not answer, and the instance is unchanged. The
@@ -42,7 +46,7 @@ class ReportsOutages:
             raise nova_exception.MigrationPreCheckError(
                 reason=first_line(error), code=outages.CODE) from error
 
-    def _is_placement_away(self, error):
+    def _is_placement_away(self, error: Exception) -> bool:
         """Return True if two conditions hold: Nova itself raised ``error``, and placement does not
         answer now. The error alone does not show an outage: a scheduler that cannot reach placement
         reports that no host is valid."""

@@ -2,6 +2,8 @@
 objects."""
 
 import contextlib
+from collections.abc import Callable
+from collections.abc import Iterator
 
 import oslo_messaging as messaging
 from keystoneauth1 import exceptions as ks_exc
@@ -18,16 +20,23 @@ from kronos_nova.drain import states as drains
 from kronos_nova.executor import compute
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.move import request_id
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import marks
 from kronos_nova.plugin import outages
 from kronos_nova.plugin.fixes import confirmation_retry
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import InstanceFault
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import Service
+from kronos_nova.plugin.nova_types import ServiceGroupApi
 
 LOG = logging.getLogger(__name__)
 
-def service_of(servicegroup_api, service):
+def service_of(servicegroup_api: ServiceGroupApi, service: Service) -> snapshot.Service:
     """Convert a nova-compute service of Nova to a Service of Kronos."""
     return snapshot.Service(
         state='up' if servicegroup_api.service_is_up(service) else 'down',
@@ -40,7 +49,7 @@ NOT_AS_PLANNED = (nova_exception.InstanceInvalidState, nova_exception.InstanceIs
                   nova_exception.InstanceNotFound)
 
 
-def find_service(servicegroup_api, host):
+def find_service(servicegroup_api: ServiceGroupApi, host: str) -> snapshot.Service | None:
     """Return the nova-compute service of a host as a Service; None if the host has no such service.
 
     :raises NovaClientError: a database does not answer
@@ -64,15 +73,15 @@ class InProcessComputeApi:
         migrations a conductor is preparing
     """
 
-    def __init__(self, prepared=frozenset):
+    def __init__(self, prepared: Callable[[], frozenset[str]] = frozenset):
         self.api = api.API()
         self._prepared = prepared
         self.servicegroup_api = servicegroup.API()
         self.claims = claim_rpc.ClaimsClient()
-        self._held = {}     # {uuid of a move: id of its claim at the destination}
+        self._held: dict[str, int] = {}     # {uuid of a move: id of its claim at the destination}
         self._requested = compute.RequestedMigrations()
 
-    def instance(self, uuid):
+    def instance(self, uuid: str) -> compute.InstanceState | None:
         with answered(uuid):
             found = self._instance(cells.admin_context(), uuid)
             if found is None:
@@ -81,10 +90,10 @@ class InProcessComputeApi:
                 host=found.host, task_state=found.task_state, locked=bool(found.locked),
                 status=common.status_from_state(found.vm_state, found.task_state))
 
-    def service(self, host):
+    def service(self, host: str) -> snapshot.Service | None:
         return find_service(self.servicegroup_api, host)
 
-    def hold_room(self, move):
+    def hold_room(self, move: MoveRecord) -> None:
         with answered(move.instance_uuid):
             context = cells.admin_context()
             instance = self._instance(context, move.instance_uuid)
@@ -92,7 +101,7 @@ class InProcessComputeApi:
             if claim_id is not None:
                 self._held[move.uuid] = claim_id
 
-    def release_room(self, move, has_moved):
+    def release_room(self, move: MoveRecord, has_moved: bool) -> None:
         self._requested.forget(move)
         claim_id = self._held.pop(move.uuid, None)
         if claim_id is None:
@@ -109,16 +118,16 @@ class InProcessComputeApi:
                         'there until it expires: %s', move.instance_uuid, move.destination,
                         first_line(e))
 
-    def live_migrate(self, move):
+    def live_migrate(self, move: MoveRecord) -> None:
         self._migrate(move, lambda context, instance: self.api.live_migrate(
             # None, because the hypervisor decides whether disks are copied.
             context, instance, None, None, move.destination, force=False, async_=True))
 
-    def cold_migrate(self, move):
+    def cold_migrate(self, move: MoveRecord) -> None:
         self._migrate(move, lambda context, instance: self.api.resize(
             context, instance, host_name=move.destination))
 
-    def _migrate(self, move, act):
+    def _migrate(self, move: MoveRecord, act: Callable[[RequestContext, Instance], object]) -> None:
         """Send Nova the request for a move.
 
         :param act: callable that sends the request; called with the context and the instance
@@ -139,7 +148,7 @@ class InProcessComputeApi:
                     raise
                 raise _refused(move, f'Nova refused: {first_line(e)}') from e
 
-    def confirm(self, move):
+    def confirm(self, move: MoveRecord) -> None:
         with answered(move.instance_uuid):
             context = cells.request_context(request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
@@ -157,7 +166,7 @@ class InProcessComputeApi:
                 LOG.debug('Nova refused to confirm the cold migration of instance %s: %s',
                           instance.uuid, e)
 
-    def migration(self, move):
+    def migration(self, move: MoveRecord) -> compute.MigrationState | None:
         with answered(move.instance_uuid):
             context = cells.admin_context()
             if not cells.target_instance(context, move.instance_uuid):
@@ -173,7 +182,7 @@ class InProcessComputeApi:
                 memory_total=found.memory_total, memory_remaining=found.memory_remaining,
                 memory_processed=found.memory_processed)
 
-    def set_free(self, move):
+    def set_free(self, move: MoveRecord) -> bool:
         # A conductor such as this one records a migration as soon as it receives a request.
         with answered(move.instance_uuid):
             if move.instance_uuid in self._prepared():
@@ -188,15 +197,16 @@ class InProcessComputeApi:
                         move.instance_uuid, mark)
             return True
 
-    def abort(self, move):
+    def abort(self, move: MoveRecord) -> bool:
         return self._act_on_migration(move, 'abort', lambda context, instance, number:
                                       self.api.live_migrate_abort(
                                           context, instance, number, support_abort_in_queue=True))
 
-    def force_complete(self, move):
+    def force_complete(self, move: MoveRecord) -> bool:
         return self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
-    def _act_on_migration(self, move, verb, act):
+    def _act_on_migration(self, move: MoveRecord, verb: str,
+                          act: Callable[[RequestContext, Instance, int], object]) -> bool:
         """Ask Nova to abort a move's migration, or to force it to complete.
 
         :param verb: name of the action, for the log
@@ -208,8 +218,10 @@ class InProcessComputeApi:
         with answered(move.instance_uuid):
             context = cells.request_context(request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
-            migration = instance and self._migration(context, move)
-            if not migration:
+            if instance is None:
+                return False
+            migration = self._migration(context, move)
+            if migration is None:
                 return False
             context.project_id = instance.project_id
             try:
@@ -220,7 +232,7 @@ class InProcessComputeApi:
             return True
 
     @staticmethod
-    def _instance(context, uuid):
+    def _instance(context: RequestContext, uuid: str) -> Instance | None:
         if not cells.target_instance(context, uuid):
             return None
         try:
@@ -230,13 +242,13 @@ class InProcessComputeApi:
         except nova_exception.InstanceNotFound:
             return None
 
-    def _migration(self, context, move):
+    def _migration(self, context: RequestContext, move: MoveRecord) -> Migration | None:
         """Return Nova's Migration that the executor requested for a move; None if there is none."""
         found = self._requested.find(move, self._listed(context, move))
         return found and objects.Migration.get_by_id(context, found.number)
 
     @staticmethod
-    def _listed(context, move):
+    def _listed(context: RequestContext, move: MoveRecord) -> list[compute.ListedMigration]:
         """Return a ListedMigration for each migration of the move's instance and kind (live or
         cold)."""
         filters = {'instance_uuid': move.instance_uuid, 'migration_type': _type(move)}
@@ -245,7 +257,7 @@ class InProcessComputeApi:
                 for each in objects.MigrationList.get_by_filters(context, filters)]
 
 
-def _fault(context, migration):
+def _fault(context: RequestContext, migration: Migration) -> InstanceFault | None:
     """Return the InstanceFault that Nova recorded for a failed migration. Return None if the
     migration has not failed or Nova recorded no fault."""
     if migration.status not in migration_status.FAILED:
@@ -254,7 +266,7 @@ def _fault(context, migration):
     return None if fault is None or fault.created_at < migration.created_at else fault
 
 
-def _may_be_confirmed(context, migration):
+def _may_be_confirmed(context: RequestContext, migration: Migration) -> bool:
     """Return True if a request to confirm a cold migration may be sent now: either the migration
     waits for its first request, or the nova-compute of the source accepts a second request."""
     if migration.status == migration_status.CONFIRMING:
@@ -267,20 +279,20 @@ def _may_be_confirmed(context, migration):
     return migration.status == migration_status.FINISHED
 
 
-def _type(move):
+def _type(move: MoveRecord) -> str:
     return migration_status.COLD if move.kind in drains.COLD_KINDS else migration_status.LIVE
 
 
-def _outdated(move, reason):
+def _outdated(move: MoveRecord, reason: str) -> exception.PlanOutdated:
     return exception.PlanOutdated(instance=move.instance_uuid, reason=reason)
 
 
-def _refused(move, reason):
+def _refused(move: MoveRecord, reason: str) -> exception.PreFlightError:
     return exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
 
 @contextlib.contextmanager
-def answered(what):
+def answered(what: str) -> Iterator[None]:
     """Convert errors of Nova in the ``with`` block to errors of Kronos.
 
     :param what: uuid of the instance, or name of the host, that the block asks about

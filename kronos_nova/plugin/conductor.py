@@ -5,6 +5,9 @@ import contextvars
 import functools
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
 
 import nova.conf
 from nova import exception as nova_exception
@@ -12,6 +15,7 @@ from nova import objects
 from nova import profiler
 from nova.compute import task_states
 from nova.conductor import manager
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
@@ -60,6 +64,14 @@ from kronos_nova.plugin.fixes import cold_migration_rollback
 from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import log_filters
 from kronos_nova.plugin.fixes import request_clock
+from kronos_nova.plugin.nova_types import Flavor
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import LiveMigrationTask
+from kronos_nova.plugin.nova_types import Migration
+from kronos_nova.plugin.nova_types import MigrationTask
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import Selection
 from kronos_nova.policies import loader
 from kronos_nova.policies import windows
 
@@ -95,14 +107,17 @@ EXPECTED = {
 CHILD = 'kronos_nova.plugin.cycle'
 
 # The registration of the live migration that this thread prepares, if Kronos has one.
-_registered = contextvars.ContextVar('registered', default=None)
+_registered: contextvars.ContextVar[registration.Registration | None] = contextvars.ContextVar(
+    'registered', default=None)
 
 
 class KronosConductorManager(manager.ConductorManager):
     """Nova's conductor with the periodic tasks of Kronos. The requests for migrations are handled
     by :class:`KronosComputeTaskManager`."""
 
-    def __init__(self, *args, **kwargs):
+    compute_task_mgr: manager.ComputeTaskManager
+
+    def __init__(self, *args: Any, **kwargs: Any):
         request_clock.install()
         super().__init__(*args, **kwargs)
         log_filters.install()
@@ -115,27 +130,27 @@ class KronosConductorManager(manager.ConductorManager):
         self.kronos = Kronos(CONF)
 
     @periodic_task.periodic_task(spacing=1, run_immediately=True)
-    def kronos_execute(self, context):
+    def kronos_execute(self, context: RequestContext) -> None:
         """Carry out moves, as a periodic task of the conductor."""
         self.kronos.execute()
 
     @periodic_task.periodic_task(spacing=2, run_immediately=True)
-    def kronos_plan(self, context):
+    def kronos_plan(self, context: RequestContext) -> None:
         """Start a cycle if one is due, as a periodic task of the conductor."""
         self.kronos.plan()
 
-    def graceful_shutdown(self, *args, **kwargs):
+    def graceful_shutdown(self, *args: Any, **kwargs: Any) -> None:
         """Stop Kronos before the service stops. Some versions of Nova do not call this method."""
         self.kronos.stop()
         super().graceful_shutdown(*args, **kwargs)
 
     @periodic_task.periodic_task(spacing=reconciling.BEAT_SECONDS, run_immediately=True)
-    def kronos_reconcile(self, context):
+    def kronos_reconcile(self, context: RequestContext) -> None:
         """Repair allocations and task states that interrupted migrations left behind."""
         self.kronos.reconcile()
 
     @periodic_task.periodic_task(spacing=5, run_immediately=True)
-    def kronos_prune(self, context):
+    def kronos_prune(self, context: RequestContext) -> None:
         """Delete rows of the control database that are past their retention time."""
         self.kronos.prune()
 
@@ -147,7 +162,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
     transaction. The rollback of a changed cold migration leaves no allocations behind. Outdated
     requests for changed migrations are dropped."""
 
-    def _live_migrate(self, context, instance, *args, **kwargs):
+    def _live_migrate(self, context: RequestContext, instance: Instance, *args: Any,
+                      **kwargs: Any) -> None:
         if not self._is_atomic(context):
             super()._live_migrate(context, instance, *args, **kwargs)
             return
@@ -161,7 +177,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             finally:
                 _registered.reset(token)
 
-    def _cold_migrate(self, context, instance, *args, **kwargs):
+    def _cold_migrate(self, context: RequestContext, instance: Instance, *args: Any,
+                      **kwargs: Any) -> None:
         if not self._is_atomic(context):
             super()._cold_migrate(context, instance, *args, **kwargs)
             return
@@ -169,8 +186,10 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             if not _is_outdated(context, instance, task_states.RESIZE_PREP):
                 super()._cold_migrate(context, instance, *args, **kwargs)
 
-    def _build_live_migrate_task(self, context, instance, destination, block_migration,
-                                 disk_over_commit, migration, request_spec=None):
+    def _build_live_migrate_task(self, context: RequestContext, instance: Instance,
+                                 destination: str | None, block_migration: bool | None,
+                                 disk_over_commit: bool | None, migration: Migration,
+                                 request_spec: RequestSpec | None = None) -> LiveMigrationTask:
         registered = _registered.get()
         if registered is None:
             return super()._build_live_migrate_task(
@@ -181,8 +200,9 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
             request_spec, placement=placement.client(), registration=registered)
 
-    def _build_cold_migrate_task(self, context, instance, flavor, request_spec, clean_shutdown,
-                                 host_list):
+    def _build_cold_migrate_task(self, context: RequestContext, instance: Instance, flavor: Flavor,
+                                 request_spec: RequestSpec, clean_shutdown: bool,
+                                 host_list: list[Selection] | None) -> MigrationTask:
         if CONF.kronos.atomic_moves == 'off':
             return super()._build_cold_migrate_task(
                 context, instance, flavor, request_spec, clean_shutdown, host_list)
@@ -193,9 +213,10 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             self.query_client, self.report_client, host_list, self.network_api,
             note_outage=lambda: _note_outage(context))
 
-    def _schedule_instances(self, context, request_spec, instance_uuids=None,
-                            return_alternates=False):
-        def schedule():
+    def _schedule_instances(self, context: RequestContext, request_spec: RequestSpec,
+                            instance_uuids: Sequence[str] | None = None,
+                            return_alternates: bool = False) -> list[list[Selection]]:
+        def schedule() -> list[list[Selection]]:
             return super(KronosComputeTaskManager, self)._schedule_instances(
                 context, request_spec, instance_uuids, return_alternates)
 
@@ -213,18 +234,19 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             room_for_boots.restore(_room_allocations, given)
             raise
 
-    def _bury_in_cell0(self, context, request_spec, exc, *args, **kwargs):
+    def _bury_in_cell0(self, context: RequestContext, request_spec: RequestSpec, exc: Exception,
+                       *args: Any, **kwargs: Any) -> None:
         seconds = CONF.kronos.refused_room_hold
         if seconds and isinstance(exc, nova_exception.NoValidHost):
             refused_boots.note(_impatient_database(), request_spec, seconds)
         super()._bury_in_cell0(context, request_spec, exc, *args, **kwargs)
 
-    def _is_atomic(self, context):
+    def _is_atomic(self, context: RequestContext) -> bool:
         wanted = CONF.kronos.atomic_moves
         return wanted == 'all' or (wanted == 'kronos' and _is_of_a_plan(context))
 
 
-def _is_outdated(context, instance, mark):
+def _is_outdated(context: RequestContext, instance: Instance, mark: str) -> bool:
     """Return whether a request for a migration is outdated, and log this. A request may wait in a
     queue for a long time, and the task_state of the instance may be cleared in the meantime.
 
@@ -241,18 +263,18 @@ def _is_outdated(context, instance, mark):
     return True
 
 
-def _move_of(context):
+def _move_of(context: RequestContext) -> str:
     """Return the uuid of the move to which the request of ``context`` belongs. The executor puts
     this uuid into the id of each request that it makes for a move. For a request of another client,
     return a text that is not the uuid of any move."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
-def _note_outage(context):
+def _note_outage(context: RequestContext) -> None:
     _journal().note_outage(_move_of(context))
 
 
-def _is_of_a_plan(context):
+def _is_of_a_plan(context: RequestContext) -> bool:
     """Return True if the executor made the request of ``context`` for a move of a plan. Return
     False if another client made the request, or if the control database cannot be read."""
     move_uuid = _move_of(context)
@@ -268,7 +290,7 @@ def _is_of_a_plan(context):
 
 
 @functools.cache
-def _database():
+def _database() -> db_engine.Database:
     """Return the control database of this process. The Database object is created at the first
     call, after workers have forked. A failed connection is not retried here, because the caller
     tries again."""
@@ -276,34 +298,34 @@ def _database():
 
 
 @functools.cache
-def _impatient_database():
+def _impatient_database() -> db_engine.ImpatientDatabase:
     """Return the control database with short time limits, for queries during which a request of
     Nova waits."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 
 @functools.cache
-def _central_claims():
+def _central_claims() -> central.CentralTable:
     return central.CentralTable(_database())
 
 
-def _room_allocations():
+def _room_allocations() -> RoomAllocations:
     return RoomAllocations(placement.client())
 
 
-def _journal():
+def _journal() -> journal.Journal:
     return journal.Journal(_database(), worker.name(CONF.host))
 
 
 @functools.cache
-def _tasks():
+def _tasks() -> tasks.Tasks:
     """Return the Tasks of this process, which record the live and cold migrations that the process
     prepares."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 
 
-def _prepared_instances():
+def _prepared_instances() -> frozenset[str]:
     """Return the uuids of the instances whose migrations a conductor worker prepares.
 
     A worker records a task while it prepares a migration. If ``[kronos_allocations]
@@ -315,45 +337,54 @@ def _prepared_instances():
     return _tasks().instances()
 
 
+class _MoveServices(NamedTuple):
+    """The services that carry out moves and drains."""
+
+    execution: service.ExecutionService
+    dispatch: service.DispatchService
+    drains: disabling.DrainService
+
+
 class Kronos:
     """The services of Kronos in one conductor worker. Each service is created at its first tick,
     after the worker has forked. If a service raises an error, the error is logged once and the
     service tries again. The conductor itself is not affected."""
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         self.conf = conf
-        self._dispatch = self._execution = self._drains = None
-        self._planning = self._reconciling = None
-        self._pruner = None
+        self._services: _MoveServices | None = None
+        self._planning: cycle_scheduler.CycleScheduler | None = None
+        self._reconciling: reconciling.Reconciling | None = None
+        self._pruner: retention.Pruner | None = None
         self._is_stopping = False
         self._guard = guard.Guard()
         self._next_execution = 0.0
 
-    def execute(self):
+    def execute(self) -> None:
         """Run the executor, the dispatcher and the drains, at most once per ``poll_interval``."""
         if timeutils.now() >= self._next_execution and self._may_run():
             self._guard.run('executor', self._execute)
-            if self._execution is not None:
-                self._guard.run('dispatcher', self._dispatch.tick)
-                self._guard.run('drain service', self._drains.tick)
+            if self._services is not None:
+                self._guard.run('dispatcher', self._services.dispatch.tick)
+                self._guard.run('drain service', self._services.drains.tick)
 
-    def plan(self):
+    def plan(self) -> None:
         if self._may_run():
             self._guard.run('planner', self._plan)
 
-    def reconcile(self):
+    def reconcile(self) -> None:
         self._guard.run('reconciler', self._reconcile)
 
-    def prune(self):
+    def prune(self) -> None:
         if self._may_run():
             self._guard.run('retention', self._prune)
 
-    def _may_run(self):
+    def _may_run(self) -> bool | None:
         """Return the result of :meth:`_is_wanted`; None if an option that it reads is invalid. Nova
         reads its configuration again on SIGHUP, and does not check the values."""
         return self._guard.run('conductor', self._is_wanted)
 
-    def _is_wanted(self):
+    def _is_wanted(self) -> bool:
         """Return whether this conductor runs Kronos. Three conditions have to be met:
 
         * The option ``run_in`` is ``conductor``.
@@ -368,13 +399,13 @@ class Kronos:
         return bool(has_work and self.conf.api_database.connection
                     and group.run_in == 'conductor' and not self._is_stopping)
 
-    def _execute(self):
+    def _execute(self) -> None:
         self._next_execution = timeutils.now() + self.conf.kronos_executor.poll_interval
-        if self._execution is None:
-            self._start_services()
-        self._execution.tick()
+        if self._services is None:
+            self._services = self._make_services()
+        self._services.execution.tick()
 
-    def _start_services(self):
+    def _make_services(self) -> _MoveServices:
         database = _database()
         migrate.check(database.engine, migrate.CONTROL)
         stops = pending_stops.for_conf(self.conf)
@@ -388,25 +419,26 @@ class Kronos:
                     database, functools.partial(levels.defaults, self.conf),
                     functools.partial(windows.may_start, self.conf), stops.hold),
                 stops=stops, aggregates=tuple(aggregates.aggregates_in_scope(self.conf))))
-        self._drains = disabling.DrainService(
-            context.executor_ports, host_api.InProcessHostApi(),
-            lambda: self.conf.kronos_executor.ha_disabled_reasons,
-            high_availability.for_conf(self.conf))
-        self._dispatch = service.DispatchService(context)
-        self._execution = service.ExecutionService(
-            context, compute_api.InProcessComputeApi(_prepared_instances))
+        return _MoveServices(
+            drains=disabling.DrainService(
+                context.executor_ports, host_api.InProcessHostApi(),
+                lambda: self.conf.kronos_executor.ha_disabled_reasons,
+                high_availability.for_conf(self.conf)),
+            dispatch=service.DispatchService(context),
+            execution=service.ExecutionService(
+                context, compute_api.InProcessComputeApi(_prepared_instances)))
 
-    def stop(self):
+    def stop(self) -> None:
         """Stop Kronos in this worker, and leave its moves to other workers."""
         self._is_stopping = True
         if self._planning is not None:
             self._guard.run('planner', self._planning.stop)
-        if self._execution is not None:
-            self._execution.stop_taking()
-            self._guard.run('executor', self._execution.retire)
-            self._guard.run('dispatcher', self._dispatch.stop)
+        if self._services is not None:
+            self._services.execution.stop_taking()
+            self._guard.run('executor', self._services.execution.retire)
+            self._guard.run('dispatcher', self._services.dispatch.stop)
 
-    def _reconcile(self):
+    def _reconcile(self) -> None:
         if self.conf.kronos.atomic_moves == 'off' or not self.conf.api_database.connection:
             return
         if self._reconciling is None:
@@ -417,20 +449,20 @@ class Kronos:
                                         _database().utcnow))
         self._reconciling.tick()
 
-    def _prune(self):
+    def _prune(self) -> None:
         if self._pruner is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._pruner = retention.Pruner(self.conf, _database(), worker.name(self.conf.host),
                                             _database().utcnow)
         self._pruner.tick()
 
-    def _plan(self):
+    def _plan(self) -> None:
         _database().utcnow.check()
         if self._planning is None:
             self._planning = self._make_planning()
         self._planning.tick()
 
-    def _make_planning(self):
+    def _make_planning(self) -> cycle_scheduler.CycleScheduler:
         """Check the configuration, and create the CycleScheduler that plans in this conductor.
 
         :raises ConfigurationError: the configuration has an error that an operator has to correct

@@ -11,6 +11,7 @@ monkey_patch.patch(backend='threading')  # imported before anything else, as in 
 
 # ruff: noqa: E402
 import sys
+from collections.abc import Sequence
 
 import nova.conf
 from nova import config
@@ -33,7 +34,7 @@ from kronos_nova.plugin.fixes import request_clock
 CONF = nova.conf.CONF
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the planning worker of nova-conductor.
 
     :returns: the exit status
@@ -67,7 +68,7 @@ not answer during the previous evaluation. Raised, a cell that stays down delays
 longer; lowered, a cell that is only slow is left out. Not measured."""
 
 
-def make_sources():
+def make_sources() -> planning_worker.Sources:
     return planning_worker.Sources(
         inventory=inventory.InProcessInventory(
             pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE,

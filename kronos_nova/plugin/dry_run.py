@@ -11,17 +11,25 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import CHANGES_YET
 from kronos_nova.objects.dry_run import NO_ROOM_YET
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
+from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.plugin import allocation_claim
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
+from kronos_nova.plugin.candidates import Candidate
+from kronos_nova.plugin.nova_types import ComputeNode
+from kronos_nova.plugin.nova_types import Instance
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
 
 LOG = logging.getLogger(__name__)
 
@@ -30,11 +38,11 @@ UNASKED = (exception.PlacementError, messaging.MessagingException)
 outages."""
 
 
-def _agreed(before):
+def _agreed(before: Before) -> Verdict:
     return Verdict(without=ROOM) if before.leaving else AGREED
 
 
-def _is_of_today(context, instance, before):
+def _is_of_today(context: RequestContext, instance: Instance, before: Before) -> bool:
     """Return True if the scheduler may accept a move that it refuses now, once the earlier moves of
     the plan are made. This is possible in two cases:
 
@@ -56,7 +64,7 @@ def _is_of_today(context, instance, before):
     return any(each.numa_topology or each.pci_requests.requests for each in found)
 
 
-def _verdict_after(error, instance_uuid):
+def _verdict_after(error: Exception, instance_uuid: str) -> Verdict:
     """Return the Verdict of a dry run that ended with an error. After an outage, the dry run has no
     result, because the instance is not the cause."""
     is_silent = outages.is_outage(error)
@@ -84,23 +92,24 @@ class SchedulerDryRun:
     run has no result.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._query_client = query.SchedulerQueryClient()
         self._compute_rpcapi = rpcapi.ComputeAPI()
 
-    def __call__(self, move, instance, destination, before=NOTHING_BEFORE):
+    def __call__(self, move: PlannedMove, instance: snapshot.Instance, destination: snapshot.Host,
+                 before: Before = NOTHING_BEFORE) -> Verdict:
         try:
             return self._ask(move, before)
         except Exception as error:  # Nova's objects raise whatever a faulty record leads to
             return _verdict_after(error, move.instance_uuid)
 
-    def _ask(self, move, before):
+    def _ask(self, move: PlannedMove, before: Before) -> Verdict:
         context = cells.request_context()
         if not cells.target_instance(context, move.instance_uuid):
             return Verdict(refused='it does not exist any more')
         return self._select(context, move, before)
 
-    def _select(self, context, move, before):
+    def _select(self, context: RequestContext, move: PlannedMove, before: Before) -> Verdict:
         instance = objects.Instance.get_by_uuid(
             context, move.instance_uuid, expected_attrs=['flavor', 'pci_requests', 'numa_topology'])
         context.project_id = instance.project_id
@@ -134,7 +143,8 @@ class SchedulerDryRun:
             return Verdict(unasked=CHANGES_YET)
         return Verdict(refused=self._why_no_host(found, destination, error))
 
-    def _refusal(self, context, spec):
+    def _refusal(self, context: RequestContext,
+                 spec: RequestSpec) -> nova_exception.NoValidHost | None:
         try:
             self._query_client.select_destinations(context, spec, None, return_objects=True)
         except nova_exception.NoValidHost as e:
@@ -142,7 +152,7 @@ class SchedulerDryRun:
         return None
 
     @staticmethod
-    def _why_no_host(found, destination, error):
+    def _why_no_host(found: list[Candidate], destination: ComputeNode, error: Exception) -> str:
         """Return a sentence that says whether placement or a filter refused the host. The
         scheduler's error does not say which of the two refused."""
         if not found:
@@ -150,7 +160,8 @@ class SchedulerDryRun:
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '
                 f'which: {first_line(error)}')
 
-    def _request_spec(self, context, instance, destination):
+    def _request_spec(self, context: RequestContext, instance: Instance,
+                      destination: ComputeNode) -> RequestSpec:
         """Return the RequestSpec that Nova's live migration task would send to the scheduler for
         ``destination``."""
         spec = candidates.with_flavor_of(

@@ -8,7 +8,9 @@ workers fork, so it imports hardly anything and starts no thread.
 
 import functools
 import sys
+from collections.abc import Sequence
 
+from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_messaging.notify import notifier
 
@@ -31,7 +33,7 @@ class KronosDriver(notifier.Driver):
 
     _is_refused = False
 
-    def __init__(self, conf, topics, transport):
+    def __init__(self, conf: cfg.ConfigOpts, topics: Sequence[str], transport: object):
         super().__init__(conf, topics, transport)
         # A service without a manager (nova-api) never imports nova.service, nor does importing it
         # here early do any good: under native threading that would pull in eventlet.
@@ -46,12 +48,12 @@ class KronosDriver(notifier.Driver):
             return
         service.SERVICE_MANAGERS.update(MANAGERS)
 
-    def notify(self, ctxt, message, priority, retry):
+    def notify(self, ctxt: object, message: object, priority: str, retry: int | None) -> None:
         """Do nothing. The other drivers that nova.conf names send the notification."""
 
 
 @functools.cache
-def _is_usable():
+def _is_usable() -> bool:
     """Return whether this release of Nova is supported, and log the problem if it is not. The
     answer is cached, because Nova constructs a driver for each of its notifiers."""
     problem = compat.version_problem()
@@ -60,7 +62,7 @@ def _is_usable():
     return not problem
 
 
-def _refuse_mistyped(conf):
+def _refuse_mistyped(conf: cfg.ConfigOpts) -> bool:
     """Log the options of Kronos whose values oslo.config refuses, and set these options to their
     defaults. Otherwise such a value would make Nova fail, because Nova reads all options when it
     starts, and some with every request.

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from nova import exception as nova_exception
 from nova import objects
@@ -12,10 +14,12 @@ from oslo_log import log as logging
 
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import migration_status
+from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.nova_types import Instance
 
 LOG = logging.getLogger(__name__)
 
@@ -25,13 +29,13 @@ COMPUTE = 'nova-compute'
 class InProcessHostApi:
     """A HostApi that calls Nova's own code. Methods that only read send no RPC."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.servicegroup_api = servicegroup.API()
 
-    def service(self, host):
+    def service(self, host: str) -> snapshot.Service | None:
         return compute_api.find_service(self.servicegroup_api, host)
 
-    def servers_on(self, host):
+    def servers_on(self, host: str) -> list[ServerOnHost]:
         with compute_api.answered(host):
             context = cells.admin_context()
             if not cells.target_host(context, host):
@@ -45,7 +49,7 @@ class InProcessHostApi:
             return [*map(_on_host, here), *(dataclasses.replace(_on_host(each), is_unsettled=True)
                                             for each in unsettled)]
 
-    def server(self, uuid):
+    def server(self, uuid: str) -> ServerOnHost | None:
         with compute_api.answered(uuid):
             context = cells.admin_context()
             if not cells.target_instance(context, uuid):
@@ -55,20 +59,20 @@ class InProcessHostApi:
             except nova_exception.InstanceNotFound:
                 return None
 
-    def disable(self, host, reason):
+    def disable(self, host: str, reason: str) -> None:
         self._update(host, {'disabled': True, 'disabled_reason': reason})
 
-    def enable(self, host):
+    def enable(self, host: str) -> None:
         self._update(host, {'disabled': False, 'disabled_reason': None})
 
-    def stop(self, server):
+    def stop(self, server: str) -> None:
         self._act(server, 'stop')
 
-    def start(self, server):
+    def start(self, server: str) -> None:
         self._act(server, 'start')
 
     @staticmethod
-    def _act(server, action):
+    def _act(server: str, action: str) -> None:
         with compute_api.answered(server):
             context = cells.request_context()
             if not cells.target_instance(context, server):
@@ -89,14 +93,14 @@ class InProcessHostApi:
                             server, e)
 
     @staticmethod
-    def _update(host, values):
+    def _update(host: str, values: Mapping[str, Any]) -> None:
         with compute_api.answered(host), contextlib.suppress(
                 nova_exception.HostMappingNotFound, nova_exception.HostBinaryNotFound):
             api.HostAPI().service_update_by_host_and_binary(
                 cells.admin_context(), host, COMPUTE, values)
 
 
-def _on_host(found):
+def _on_host(found: Instance) -> ServerOnHost:
     return ServerOnHost(uuid=found.uuid, name=found.display_name or '', task_state=found.task_state,
                         is_locked=bool(found.locked),
                         status=common.status_from_state(found.vm_state, found.task_state))

@@ -7,6 +7,9 @@ wrong if the process dies. With the task of this module, the scheduler only choo
 ``POST /allocations`` changes the allocations of migration and instance.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from nova import availability_zones
 from nova import exception as nova_exception
 from nova import objects
@@ -23,6 +26,8 @@ from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.allocation_claim import AllocationClaim
 from kronos_nova.plugin.allocation_claim import ClaimingScheduler
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import SchedulerQueryClient
 from kronos_nova.plugin.registration import Registration
 
 LOG = logging.getLogger(__name__)
@@ -71,15 +76,19 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     :param registration: the record of the task in the control database while the task runs
     """
 
-    def __init__(self, *args, placement: PlacementClient, registration: Registration, **kwargs):
+    destination: str
+    query_client: SchedulerQueryClient
+
+    def __init__(self, *args: Any, placement: PlacementClient, registration: Registration,
+                 **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._placement = placement
         self._registration = registration
-        self._claim = None
-        self._refusals = []
-        self._outage = None
+        self._claim: AllocationClaim | None = None
+        self._refusals: list[str] = []
+        self._outage: Exception | None = None
 
-    def execute(self):
+    def execute(self) -> Any:
         """Execute Nova's task, and record when the migration begins and why it fails.
 
         :raises MigrationPreCheckError: the task failed before the request was sent to the source.
@@ -96,7 +105,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                 raise
             raise known from error
 
-    def _as_nova_knows(self, error):
+    def _as_nova_knows(self, error: Exception) -> Exception:
         # Once the source may have the request, the ERROR state keeps others from moving the
         # instance.
         if self._registration.is_handed_over:
@@ -113,7 +122,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return nova_exception.MigrationPreCheckError(
             reason=first_line(error), code=outages.CODE if is_outage else 500)
 
-    def _execute(self):
+    def _execute(self) -> Any:
         self._check_instance_is_active()
         self._check_instance_has_no_numa()
         self._check_host_is_up(self.source)
@@ -122,7 +131,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._claim = AllocationClaim(self._placement, self.instance, self.migration,
                                       self._source_cn)
         if self.destination:
-            dest_node = self._claim_forced_destination()
+            dest_node = self._claim_forced_destination(self._claim)
         else:
             self.query_client = ClaimingScheduler(self.query_client, self._claim, self)
             self.destination, dest_node, self.limits = self._find_destination()
@@ -133,7 +142,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             block_migration=self.block_migration, migration=self.migration,
             migrate_data=self.migrate_data)
 
-    def rollback(self, ex):
+    def rollback(self, ex: Exception) -> None:
         """Restore the allocations on the source. An error of placement is only logged, because Nova
         has to report the error that caused the rollback. The reconciler, a periodic task of
         nova-conductor, then restores the allocations later.
@@ -153,7 +162,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         except exception.PlacementError as error:
             reverts.log_unreturned(self.migration, self.instance, error)
 
-    def _call_livem_checks_on_host(self, destination, provider_mapping):
+    def _call_livem_checks_on_host(self, destination: str,
+                                   provider_mapping: Mapping[str, list[str]]) -> None:
         """Check a destination by Nova's method. If the check fails, note the reason, and whether it
         was an outage. :meth:`_find_destination` reports both if no host is valid.
 
@@ -172,12 +182,14 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                 raise
             raise nova_exception.MigrationPreCheckError(reason=first_line(error)) from error
 
-    def _get_request_spec_for_select_destinations(self, attempted_hosts=None):
+    def _get_request_spec_for_select_destinations(self,
+                                                  attempted_hosts: list[str] | None = None
+                                                  ) -> RequestSpec:
         """Return Nova's request, with the present flavor of the instance."""
         candidates.with_flavor_of(self.instance, self.request_spec)
         return super()._get_request_spec_for_select_destinations(attempted_hosts)
 
-    def _find_destination(self):
+    def _find_destination(self) -> tuple[str, str, Any]:
         """Call Nova's search for a destination. If no host is valid, raise an error with the
         reasons.
 
@@ -194,13 +206,13 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise nova_exception.NoValidHost(
                 reason='; '.join(self._refusals)) from (self._outage or error)
 
-    def _claim_forced_destination(self):
+    def _claim_forced_destination(self, claim: AllocationClaim) -> str:
         self._check_destination_is_not_source()
         self._check_host_is_up(self.destination)
         self._check_destination_has_enough_memory()
         _source, node = self._check_compatible_with_source_hypervisor(self.destination)
         try:
-            self._claim.copy_to(node)
+            claim.copy_to(node)
         except errors.InsufficientInventory as error:
             # The text is Nova's own, because operators search for it.
             raise nova_exception.NoValidHost(
@@ -210,11 +222,11 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._check_requested_destination()
         return node.hypervisor_hostname
 
-    def _remove_host_allocations(self, compute_node_uuid):
+    def _remove_host_allocations(self, compute_node_uuid: str) -> None:
         """Do nothing. The claim of the next host replaces the claim of this host. If there is no
         next host, :meth:`rollback` releases the claim."""
 
-    def _record_destination(self, dest_node):
+    def _record_destination(self, dest_node: str) -> None:
         self.instance.availability_zone = availability_zones.get_host_availability_zone(
             self.context, self.destination)
         self.migration.source_node = self.instance.node

@@ -24,7 +24,7 @@ CLASSES = {
 }
 
 
-def resolve(name):
+def resolve(name: str) -> tuple[type, list[str]]:
     """Return (manager class to use, problems). The class is that of Kronos if it fits the installed
     Nova. Otherwise the class is Nova's own, and the problems are lines that say why.
 
@@ -39,12 +39,12 @@ def resolve(name):
     return _load(stock if problems else ours), problems
 
 
-def _load(path):
+def _load(path: str) -> type:
     module_name, _, class_name = path.partition(':')
     return getattr(importlib.import_module(module_name), class_name)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> type:
     if name not in CLASSES:
         raise AttributeError(name)
     manager, problems = resolve(name)

@@ -3,12 +3,17 @@ one worker reconciles at a time, in short steps."""
 
 import datetime
 import time
+from collections.abc import Iterator
 
+from oslo_config import cfg
 from oslo_utils import timeutils
 
 from kronos_nova.db import leases as db_leases
+from kronos_nova.db.tasks import Tasks
 from kronos_nova.placement import audit
+from kronos_nova.placement import heal
 from kronos_nova.placement import reconcile
+from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import nova_records
 
 BEAT_SECONDS = 5
@@ -47,7 +52,8 @@ class Reconciling:
     """The repair of allocations that moves left behind, in one conductor worker. :meth:`tick` is
     called every BEAT_SECONDS."""
 
-    def __init__(self, conf, client, journal, tasks, leases):
+    def __init__(self, conf: cfg.ConfigOpts, client: PlacementClient, journal: heal.RepairJournal,
+                 tasks: Tasks, leases: db_leases.Leases):
         """Create the reconciler of this worker.
 
         :raises PlacementError: placement cannot be reached, or is too old
@@ -61,10 +67,11 @@ class Reconciling:
             limits=audit.AuditLimits(grace=self._options.grace),
             task_timeout=self._options.task_timeout, clock=leases.clock)
         self._next = 0.0
-        self._work = self._begun_at = None
+        self._work: Iterator[heal.Outcome | None] | None = None
+        self._begun_at: datetime.datetime    # set when a run begins
         self._beaten = timeutils.now()
 
-    def tick(self):
+    def tick(self) -> None:
         """Record a heartbeat of this worker. Reconcile recent migrations if this is due and no
         other worker reconciles.
 
@@ -91,16 +98,16 @@ class Reconciling:
             self._next = now + self._options.reconcile_interval
             self._begun_at = self._leases.clock()
             self._work = self._reconciler.run(self._window())
-        self._go_on(now)
+        self._go_on(self._work, now)
 
-    def _go_on(self, now):
+    def _go_on(self, work: Iterator[heal.Outcome | None], now: float) -> None:
         """Reconcile instances until the time of this tick is used up.
 
         One run may take several ticks. Once all instances are reconciled, the time at which the run
         began is saved, and the next run examines changes since this time. If an instance has to be
         examined again, the time is not saved.
         """
-        work, self._work = self._work, None
+        self._work = None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:
                 self._work = work
@@ -109,7 +116,7 @@ class Reconciling:
         if not self._reconciler.unsettled:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
-    def _window(self):
+    def _window(self) -> float:
         """Return the age, in seconds, up to which migrations are examined in this run of the
         reconciler. This is the time since the last run of any worker began, plus the seconds of the
         option ``grace`` and of :data:`OVERLAP_SECONDS`, but at most ``reconcile_window``. If there

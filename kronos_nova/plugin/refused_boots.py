@@ -12,6 +12,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import holds
 from kronos_nova.objects import hold
 from kronos_nova.plugin import inventory
+from kronos_nova.plugin.nova_types import RequestSpec
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ project. Raised, a full cloud may fill the table of requests; lowered, Kronos ma
 flavors and projects at a time. Not measured."""
 
 
-def note(database, request_spec, hold_seconds):
+def note(database: db_engine.Database, request_spec: RequestSpec, hold_seconds: int) -> None:
     """Record a request to make room for servers like those of ``request_spec``. Nothing is recorded
     if an equal request or :data:`MOST` requests are open already.
 
@@ -41,7 +42,8 @@ def note(database, request_spec, hold_seconds):
                     'database: %s', request_spec.flavor.name, db_engine.first_line(e))
 
 
-def _note(store, request_spec, hold_seconds, now):
+def _note(store: holds.Holds, request_spec: RequestSpec, hold_seconds: int,
+          now: datetime.datetime) -> None:
     shape, project = inventory.shape_of(request_spec.flavor), request_spec.project_id
     known = [each for each in store.in_states(hold.OPEN) if each.requested_by == hold.KRONOS]
     if len(known) >= MOST or any(each.shape == shape and each.project_id == project
@@ -59,7 +61,7 @@ def _note(store, request_spec, hold_seconds, now):
              wanted.count, shape.name, project, wanted.uuid)
 
 
-def _names_host(request_spec):
+def _names_host(request_spec: RequestSpec) -> bool:
     destination = request_spec.requested_destination
     return bool(request_spec.force_hosts or request_spec.force_nodes
                 or (destination and 'host' in destination and destination.host))

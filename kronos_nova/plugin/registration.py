@@ -1,6 +1,8 @@
 """The record in the control database of a migration that this conductor worker prepares."""
 
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from nova import exception as nova_exception
 from oslo_db import exception as db_exc
@@ -32,9 +34,9 @@ class Announcement:
         self._kind = kind
         self._instance_uuid = instance_uuid
         self._uuids = [uuidutils.generate_uuid()]
-        self._tasks = None
+        self._tasks: Tasks | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         try:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
@@ -47,18 +49,19 @@ class Announcement:
             self._tasks = tasks
         return self
 
-    def __exit__(self, _type, error, _traceback):
+    def __exit__(self, _type: type[BaseException] | None, error: BaseException | None,
+                 _traceback: TracebackType | None) -> None:
         if self._tasks is not None:
-            self._end()
+            self._end(self._tasks)
 
-    def _end(self):
+    def _end(self, tasks: Tasks) -> None:
         try:
-            self._tasks.end(*self._uuids)
+            tasks.end(*self._uuids)
         except db_exc.DBError as e:
             LOG.warning('The record of the %s of instance %s in the control database could not be '
                         'deleted, and is deleted later: %s', self._kind, self._instance_uuid,
                         first_line(e))
-            self._tasks.leave(*self._uuids)
+            tasks.leave(*self._uuids)
 
 
 class Registration(Announcement):
@@ -79,10 +82,11 @@ class Registration(Announcement):
                  instance_uuid: str):
         super().__init__(make_tasks, 'live migration', instance_uuid)
         self._note_outage = note_outage
-        self._error = None
+        self._error: Exception | None = None
         self.is_handed_over = False
 
-    def __exit__(self, _type, error, _traceback):
+    def __exit__(self, _type: type[BaseException] | None, error: BaseException | None,
+                 _traceback: TracebackType | None) -> None:
         if self._tasks is None:
             return
         if not self._is_written_down(error):
@@ -92,7 +96,7 @@ class Registration(Announcement):
                         'nova-conductor ends the migration later.', self._instance_uuid)
             self._tasks.leave(*self._uuids)
             return
-        self._end()
+        self._end(self._tasks)
 
     def fail(self, error: Exception) -> None:
         """Note the error with which Nova's live migration task ends. If the ``with`` block ends
@@ -101,7 +105,7 @@ class Registration(Announcement):
         nova-conductor ends the migration later."""
         self._error = error
 
-    def _is_written_down(self, error):
+    def _is_written_down(self, error: BaseException | None) -> bool:
         # Nova turns errors that it does not know into a MigrationError.
         return error is self._error or isinstance(error, nova_exception.MigrationError)
 
@@ -126,7 +130,7 @@ class Registration(Announcement):
         control database does not answer either, this is only logged."""
         note_outage(self._note_outage, 'live migration', self._instance_uuid)
 
-    def _go_on(self, step):
+    def _go_on(self, step: Callable[[Tasks], bool]) -> None:
         if self._tasks is not None and not step(self._tasks):
             raise exception.TaskLost(instance=self._instance_uuid)
 

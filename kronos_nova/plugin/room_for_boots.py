@@ -9,18 +9,25 @@ next evaluation counts the servers that were started, and restores the allocatio
 servers did not need.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
+
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import holds
+from kronos_nova.objects.hold import Hold
 from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.room_allocations import RoomAllocations
+from kronos_nova.plugin.nova_types import RequestSpec
 
 LOG = logging.getLogger(__name__)
 
 
-def give_way(database, allocations, request_spec, count) -> list[Consumer]:
+def give_way(database: db_engine.Database, allocations: Callable[[], RoomAllocations],
+             request_spec: RequestSpec, count: int) -> list[Consumer]:
     """Remove the allocations that keep room for ``count`` servers like those of ``request_spec``,
     so that Nova can now start these servers in the room. An error here is logged and does not
     affect Nova's request.
@@ -47,7 +54,7 @@ def give_way(database, allocations, request_spec, count) -> list[Consumer]:
     return given
 
 
-def restore(allocations, given):
+def restore(allocations: Callable[[], RoomAllocations], given: list[Consumer]) -> None:
     """Restore the allocations that :func:`give_way` has removed, because the servers were not
     started in the room. After an error, the next evaluation restores the allocations.
 
@@ -62,7 +69,7 @@ def restore(allocations, given):
                     len(given), db_engine.first_line(e))
 
 
-def _consumers(kept, request_spec):
+def _consumers(kept: Iterable[Hold], request_spec: RequestSpec) -> list[str]:
     """Return the uuids of the consumers in placement that keep room for servers like those of
     ``request_spec``. Consumers of the oldest hold (reservation of room) come first."""
     return [uuid for each in kept

@@ -7,6 +7,11 @@ were read, so that scheduling never waits for another database.
 
 import datetime
 import functools
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import nova.conf
 from nova.scheduler import filters
@@ -28,9 +33,14 @@ from kronos_nova.db import schedulers
 from kronos_nova.db import scores
 from kronos_nova.db import worker
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.plugin import held_room
 from kronos_nova.plugin.fixes import request_clock
+from kronos_nova.plugin.nova_types import HostState
+from kronos_nova.plugin.nova_types import RequestContext
+from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import WeighedHost
 from kronos_nova.policies import requests
 
 CONF = nova.conf.CONF
@@ -61,16 +71,19 @@ class LastRead:
     held : HeldRoom, the room that is reserved for future servers
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rules = requests.RequestRules()
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """Drop scores, emptied hosts and holds, which come from the control database. The rules of
         operators are kept."""
-        self.scores, self.emptied, self.held = {}, frozenset(), held_room.HeldRoom()
+        self.scores: dict[str, float] = {}
+        self.emptied: frozenset[str] = frozenset()
+        self.held = held_room.HeldRoom()
 
-    def update(self, combined, emptied, holds):
+    def update(self, combined: Mapping[str, tuple[str, float]], emptied: Iterable[str],
+               holds: Iterable[Hold]) -> None:
         """Replace scores, emptied hosts and holds (reservations of room) by new ones.
 
         :param combined: {host: (mode, such as ``pack``; weighted sum of its scores)}
@@ -81,7 +94,8 @@ class LastRead:
         self.emptied = frozenset(emptied)
         self.held = held_room.HeldRoom(holds)
 
-    def heed(self, policies_file, aggregates, levels):
+    def heed(self, policies_file: str, aggregates: Iterable[snapshot.Aggregate],
+             levels: Sequence[str]) -> None:
         """Replace the rules of operators by the rules of a policies file.
 
         :param levels: metadata keys of aggregates that name failure domains
@@ -89,7 +103,7 @@ class LastRead:
         """
         self.rules = requests.RequestRules(policies.load(policies_file).rules, aggregates, levels)
 
-    def score(self, host):
+    def score(self, host: str) -> float:
         """Return the score of a host. For a host without a score, return the average of the other
         hosts; 0 if no host has a score."""
         if host in self.scores or not self.scores:
@@ -103,21 +117,21 @@ VIEW = LastRead()
 class KronosSchedulerManager(manager.SchedulerManager):
     """Nova's scheduler with one additional periodic task."""
 
-    _kronos_problems = ()
+    _kronos_problems: Sequence[str] = ()
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         request_clock.install()
         super().__init__(*args, **kwargs)
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
-    def kronos_look(self, context):
+    def kronos_look(self, context: RequestContext) -> None:
         """Read the rules of operators and the control database, and record whether this process has
         KronosFilter. If the control database does not answer, the filter and the weigher work
         without scores, emptied hosts and reserved room. If the rules cannot be read, the earlier
         rules stay in force."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
-    def _heed_rules(self):
+    def _heed_rules(self) -> Iterator[str]:
         """Read the rules of operators, if the option ``heed_rules`` is on. Yield a sentence for the
         log if the rules cannot be read."""
         if not CONF.kronos_scheduler.heed_rules:
@@ -128,7 +142,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
             yield f'The rules that were read before, if any, stay in force until {e} is corrected.'
 
     @staticmethod
-    def _refresh():
+    def _refresh() -> Iterator[str]:
         """Update VIEW, the data of this process for the filter and the weigher, from the control
         database. Yield a sentence for the log if the database cannot be read."""
         try:
@@ -138,7 +152,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
             yield ('KronosFilter and KronosWeigher know no load and no host that is emptied until '
                    f'this is corrected: {e}')
 
-    def _report(self):
+    def _report(self) -> Iterator[str]:
         """Record in the control database whether this process has KronosFilter. Yield a sentence
         for the log if this cannot be recorded."""
         try:
@@ -148,19 +162,19 @@ class KronosSchedulerManager(manager.SchedulerManager):
             yield ('Room is kept by allocations, as if this nova-scheduler had no KronosFilter, '
                    f'until this is corrected: {e}')
 
-    def _aggregates(self):
+    def _aggregates(self) -> list[snapshot.Aggregate]:
         return [snapshot.Aggregate(name=each.name, uuid=each.uuid, hosts=tuple(each.hosts),
                                    metadata=each.metadata)
                 for each in self.host_manager.aggs_by_id.values()]
 
-    def _say(self, problems):
+    def _say(self, problems: Sequence[str]) -> None:
         for problem in problems:
             if problem not in self._kronos_problems:
                 LOG.warning('Kronos in nova-scheduler: %s', problem)
         self._kronos_problems = problems
 
 
-def refresh(view, database, score_max_age):
+def refresh(view: LastRead, database: db_engine.Database, score_max_age: float) -> None:
     """Update a view from the control database: scores of hosts, hosts that are being emptied, and
     holds (reservations of room).
 
@@ -169,11 +183,11 @@ def refresh(view, database, score_max_age):
     """
     oldest = database.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(scores.Scores(database).combined(oldest),
-                journal.Journal(database, None).hosts_being_emptied(),
+                journal.Journal(database, worker.name(CONF.host)).hosts_being_emptied(),
                 db_holds.Holds(database).in_force())
 
 
-def report(database, is_filtering):
+def report(database: db_engine.Database, is_filtering: bool) -> None:
     """Record in the control database that this nova-scheduler process is alive, and whether
     KronosFilter is enabled in the process.
 
@@ -184,7 +198,7 @@ def report(database, is_filtering):
 
 
 @functools.cache
-def _database():
+def _database() -> db_engine.Database:
     return db_engine.Database(db_engine.control_engine(CONF))
 
 
@@ -198,7 +212,8 @@ class KronosFilter(filters.BaseHostFilter):
 
     RUN_ON_REBUILD = False
 
-    def filter_all(self, filter_obj_list, spec_obj):
+    def filter_all(self, filter_obj_list: Iterable[HostState],
+                   spec_obj: RequestSpec) -> Iterator[HostState]:
         """Filter all hosts at once, so that each rule is evaluated only once for a request."""
         passed = list(super().filter_all(filter_obj_list, spec_obj))
         refused = VIEW.rules.refused(requested_server(spec_obj, passed),
@@ -206,12 +221,12 @@ class KronosFilter(filters.BaseHostFilter):
         return (each for each in passed
                 if each.host not in refused or _requests_host(spec_obj, each.host))
 
-    def host_passes(self, host_state, spec_obj):
+    def host_passes(self, host_state: HostState, spec_obj: RequestSpec) -> bool:
         return (host_state.host not in VIEW.emptied and _leaves_room(host_state, spec_obj)
                 or _requests_host(spec_obj, host_state.host))
 
 
-def _leaves_room(host_state, spec_obj):
+def _leaves_room(host_state: HostState, spec_obj: RequestSpec) -> bool:
     """Return True if a host still has its reserved room after the server is started there. If an
     error occurs, the result is True as well, because an error of Kronos must not keep servers from
     being started."""
@@ -224,14 +239,15 @@ def _leaves_room(host_state, spec_obj):
         return True
 
 
-def _requests_host(spec_obj, host):
+def _requests_host(spec_obj: RequestSpec, host: str) -> bool:
     if host in (spec_obj.force_hosts or ()):
         return True
     target = spec_obj.requested_destination
     return bool(target and 'host' in target and target.host == host)
 
 
-def requested_server(spec_obj, host_states=()):
+def requested_server(spec_obj: RequestSpec,
+                     host_states: Iterable[HostState] = ()) -> requests.RequestedServer:
     """Return the RequestedServer of a RequestSpec.
 
     :param host_states: HostStates of the request, one of which may be that of the server's present
@@ -251,7 +267,7 @@ def requested_server(spec_obj, host_states=()):
         zone=spec_obj.availability_zone or DEFAULT_ZONE)
 
 
-def _own_hosts(spec_obj, host_states):
+def _own_hosts(spec_obj: RequestSpec, host_states: Iterable[HostState]) -> set[str]:
     """Return the hosts that do not count as hosts of other members of a server's group, although
     Nova lists them as hosts of the group:
 
@@ -276,10 +292,11 @@ class KronosWeigher(weights.BaseHostWeigher):
     ``weight_multiplier``.
     """
 
-    def weight_multiplier(self, host_state):
+    def weight_multiplier(self, host_state: HostState) -> float:
         return CONF.kronos_scheduler.weight_multiplier
 
-    def weigh_objects(self, weighed_obj_list, weight_properties):
+    def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost],
+                      weight_properties: RequestSpec) -> list[float]:
         """Weigh all hosts at once, so that each rule is evaluated only once for a request."""
         weights = super().weigh_objects(weighed_obj_list, weight_properties)
         hosts = [each.obj for each in weighed_obj_list]
@@ -289,5 +306,5 @@ class KronosWeigher(weights.BaseHostWeigher):
         sign = -1 if CONF.kronos_scheduler.weight_multiplier < 0 else 1
         return [weight - sign * cost for weight, cost in zip(weights, costs, strict=True)]
 
-    def _weigh_object(self, host_state, weight_properties):
+    def _weigh_object(self, host_state: HostState, weight_properties: RequestSpec) -> float:
         return -VIEW.score(host_state.host)

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 
 from kronos_nova.engine import gc_tuning
 
@@ -25,19 +26,19 @@ class _WithoutEventlet:
     installed."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name: str, path: object | None = None, target: object | None = None) -> None:
         if name.partition('.')[0] == 'eventlet':
             raise ModuleNotFoundError('eventlet is not available in the commands of Kronos, which '
                                       'use native threads', name=name)
 
 
-def hide_eventlet():
+def hide_eventlet() -> None:
     """Hide eventlet from libraries. The program has to call this function before it imports
     anything else."""
     sys.meta_path.insert(0, _WithoutEventlet)
 
 
-def load_nova(config_files, config_dirs):
+def load_nova(config_files: Iterable[str] | None, config_dirs: Iterable[str] | None) -> None:
     """Read nova.conf into Nova's own configuration, and register Nova's objects.
 
     Call this function before anything of Nova is imported, because Nova chooses between threads and
@@ -61,7 +62,7 @@ def load_nova(config_files, config_dirs):
     objects.register_all()
 
 
-def _be_impatient():
+def _be_impatient() -> None:
     """Shorten the time for which a command waits for databases. A service may wait for minutes, but
     the user of a command wants an answer."""
     from nova import conf
@@ -74,7 +75,7 @@ def _be_impatient():
 
 
 @functools.cache
-def use_threads():
+def use_threads() -> None:
     """Make Nova's code use native threads. Call this function before anything of Nova is
     imported."""
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
