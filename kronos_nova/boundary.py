@@ -55,9 +55,10 @@ def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     :raises OutOfBounds: the text has characters of four bytes, or :func:`printable` refuses the
         value
     """
-    if sanitize.BEYOND.search(printable(value, what, most)):
+    found = printable(value, what, most)
+    if sanitize.BEYOND.search(found):
         raise OutOfBounds(what=what, problem='has characters that no name in Nova may have')
-    return value
+    return found
 
 
 def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
@@ -78,9 +79,10 @@ def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
     :raises OutOfBounds: the value is no such text, or longer than ``most`` characters
     """
-    if not text(value, what, most).isprintable():
+    found = text(value, what, most)
+    if not found.isprintable():
         raise OutOfBounds(what=what, problem='has characters that cannot be printed')
-    return value
+    return found
 
 
 def integer(value: object, what: str, lowest: int, highest: int) -> int:
@@ -170,12 +172,12 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
         return None
 
 
-def _has_more(content, most_items):
+def _has_more(content: bytes, most_items: int) -> bool:
     """Return true if a document may have more than ``most_items`` values, and false if it cannot.
     The document is not parsed. Instead, the characters ``[``, ``{`` and ``,`` are counted. A
     document has at least as many of these characters as values in lists and objects."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 
-def _kind(value):
+def _kind(value: object) -> str:
     return type(value).__name__

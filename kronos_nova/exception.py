@@ -79,6 +79,7 @@ Code raises the specific exceptions and catches the general ones. ``error_type``
 import difflib
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
@@ -91,7 +92,7 @@ class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffi
     msg_fmt = 'An unknown error occurred.'
     code = 'kronos.unknown'
 
-    def __init__(self, message=None, **kwargs):
+    def __init__(self, message: str | None = None, **kwargs: Any):
         self.kwargs = kwargs
         super().__init__(message if message is not None else self.msg_fmt % kwargs)
 
@@ -157,7 +158,7 @@ class ClockSkewed(ConfigurationError):
                'Synchronise the clock (chrony, ntpd).')
     code = 'kronos.clock_skewed'
 
-    def __init__(self, seconds):
+    def __init__(self, seconds: float):
         super().__init__(seconds=abs(seconds), direction='ahead of' if seconds > 0 else 'behind')
 
 
@@ -338,7 +339,7 @@ class IllegalHoldTransition(JournalError):
 class MaintenanceNotFound(JournalError):
     code = 'kronos.maintenance_not_found'
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__('No maintenance is in progress.')
 
 
@@ -419,7 +420,7 @@ class MoveError(KronosException):
 
 
     @property
-    def error_type(self):
+    def error_type(self) -> str:
         """Return the name of the error, which is shown with the result of a move."""
         return type(self).__name__
 

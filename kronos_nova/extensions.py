@@ -1,6 +1,7 @@
 """Loading of installed extensions, which are the entry points of a namespace."""
 
 import functools
+from importlib.metadata import EntryPoint
 
 from stevedore.extension import ExtensionManager
 
@@ -18,7 +19,7 @@ def installed(namespace: str) -> ExtensionManager:
     return ExtensionManager(namespace, on_load_failure_callback=_refuse)
 
 
-def _refuse(_manager, entry_point, error):
+def _refuse(_manager: ExtensionManager, entry_point: EntryPoint, error: BaseException) -> None:
     raise exception.ConfigurationError(
         what=f'entry point "{entry_point.name} = {entry_point.value}" of {entry_point.group}',
         problem=f'cannot be imported: {type(error).__name__}: {error}',

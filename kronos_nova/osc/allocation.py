@@ -1,9 +1,13 @@
 """The commands ``openstack allocation``. The commands replace the allocations of several consumers
 at once, and show the allocations of a server and of its migrations."""
 
+import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 from cliff import lister
 from osc_lib import exceptions
@@ -12,6 +16,10 @@ from kronos_nova import exception
 from kronos_nova.objects.nova_facts import COMPUTE_MIGRATIONS
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.client import PlacementClient
+
+Table = tuple[Sequence[str], Iterable[tuple[str, ...]]]
+"""Names of columns, and rows."""
 
 
 class Replace(lister.Lister):
@@ -25,14 +33,16 @@ class Replace(lister.Lister):
     request is refused if the consumer has changed since then.
     """
 
-    def get_parser(self, prog_name):
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--file', required=True, metavar='<file>',
                             help='File with the JSON body of POST /allocations; "-" reads the '
                                  'body from standard input.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         client = self.app.client_manager.kronos
         body = _load(parsed_args.file)
         try:
@@ -51,12 +61,14 @@ class Replace(lister.Lister):
 class ShowMove(lister.Lister):
     """Show the allocations of a server and of its migrations."""
 
-    def get_parser(self, prog_name):
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('server', metavar='<server>', help='Name or uuid of the server.')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         compute = self.app.client_manager.sdk_connection.compute
         client = self.app.client_manager.kronos
         server = compute.find_server(parsed_args.server, ignore_missing=False,
@@ -76,7 +88,7 @@ class ShowMove(lister.Lister):
             raise exceptions.CommandError(str(error)) from error
 
 
-def _load(path):
+def _load(path: str) -> dict[str, dict[str, Any]]:
     try:
         if path == '-':
             body = json.load(sys.stdin)
@@ -114,7 +126,7 @@ def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
         consumer_type=wanted.consumer_type or now.consumer_type)
 
 
-def _rows(found, client):
+def _rows(found: Iterable[tuple[str, str, Consumer]], client: PlacementClient) -> Table:
     """Return (names of columns, rows) of a table. A consumer has a row for each provider of its
     allocations, or one row if it has no allocations."""
     rows = []

@@ -32,12 +32,12 @@ def served() -> dict[str, tuple[str, bytes]]:
 def joined(name: str) -> str:
     """Join a module with all modules that it imports, and return the script. A page that is opened
     as a file cannot import modules. No two modules may define the same name."""
-    found = {}
+    found: dict[str, str] = {}
 
-    def visit(each):
+    def visit(each: str) -> None:
         if each not in found:
             text = read(each).decode()
-            found[each] = None  # mark it as visited, so that a circle of imports ends
+            found[each] = ''  # mark it as visited, so that a circle of imports ends
             for needed in _IMPORT.findall(text):
                 visit(needed)
             del found[each]
