@@ -21,7 +21,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 from tools import random_snapshots
 
@@ -60,13 +63,13 @@ class Comparison:
         """
         self.names = names or {}
         self.differences: list[str] = []
-        self.texts: collections.Counter = collections.Counter()
+        self.texts: collections.Counter[tuple[str, str]] = collections.Counter()
         self.fields: set[str] = set()
 
-    def compare(self, old, new, path: tuple = ()) -> None:
+    def compare(self, old: Any, new: Any, path: tuple[str | int, ...] = ()) -> None:
         """Add what is different between two trees."""
         if old is MISSING and FIELD.fullmatch('.'.join(map(str, path))):
-            self.fields.add(path[-1])
+            self.fields.add(str(path[-1]))
         elif MISSING in (old, new):
             self._add(path, old, new)
         elif isinstance(old, dict) and isinstance(new, dict):
@@ -82,30 +85,30 @@ class Comparison:
         elif not are_equal(old, new):
             self._add(path, old, new)
 
-    def _add(self, path, old, new):
+    def _add(self, path: tuple[str | int, ...], old: object, new: object) -> None:
         where = ''.join(f'[{key}]' if isinstance(key, int) else f'.{key}' for key in path)
         self.differences.append(f'{where.lstrip(".")}: {_shown(old)} -> {_shown(new)}')
 
-    def _compare_texts(self, old, new):
+    def _compare_texts(self, old: object, new: object) -> None:
         """Pair the texts that only one side has, in order; '' stands for none."""
         for pair in itertools.zip_longest(*_different(_lines(old), _lines(new)), fillvalue=''):
-            parts = tuple('; '.join(side) for side in _different(*map(PARTS.split, pair)))
-            masked = tuple(map(self._masked, parts))
-            self.texts[parts if masked[0] == masked[1] else masked] += 1
+            before, after = ('; '.join(side) for side in _different(*map(PARTS.split, pair)))
+            masked = self._masked(before), self._masked(after)
+            self.texts[(before, after) if masked[0] == masked[1] else masked] += 1
 
-    def _masked(self, text):
+    def _masked(self, text: str) -> str:
         words = re.sub(r'[\w.-]*\w', lambda found: self.names.get(found[0], found[0]), text)
         return NUMBER.sub('N', words)
 
 
-def is_text(path: tuple) -> bool:
+def is_text(path: tuple[str | int, ...]) -> bool:
     """Return whether a value is a text for people, by the keys that lead to it."""
     keys = [key for key in path if isinstance(key, str)]
     return bool(TEXTS.intersection(keys)) and tuple(keys[-2:]) not in WORDS and (
         keys[-1] in TEXTS or 'blocked' in keys)
 
 
-def are_equal(old, new) -> bool:
+def are_equal(old: Any, new: Any) -> bool:
     """Return whether two values of JSON are equal, numbers up to the tolerance."""
     numbers = [type(value) in (int, float) for value in (old, new)]
     if all(numbers):
@@ -114,19 +117,19 @@ def are_equal(old, new) -> bool:
     return type(old) is type(new) and old == new
 
 
-def _different(old, new):
+def _different(old: Iterable[str], new: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the entries that only the first list has, and those that only the second has."""
     ours, theirs = collections.Counter(old), collections.Counter(new)
     return list((ours - theirs).elements()), list((theirs - ours).elements())
 
 
-def _lines(value):
+def _lines(value: object) -> list[str]:
     if value is None:
         return []
     return [str(line) for line in value] if isinstance(value, list) else [str(value)]
 
 
-def _shown(value):
+def _shown(value: object) -> str:
     return 'missing' if value is MISSING else value if isinstance(value, str) else json.dumps(value)
 
 
@@ -136,7 +139,7 @@ def names_of(folder: pathlib.Path) -> dict[str, str]:
         inventory = json.loads((folder / 'inventory.json').read_text())
     except (OSError, ValueError):    # the plans are errors, which are compared
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for table, keys, word in (('instances', ('uuid', 'name', 'display_name'), 'SERVER'),
                               ('server_groups', ('uuid', 'name'), 'GROUP'),
                               ('hosts', ('name',), 'HOST')):
@@ -166,7 +169,7 @@ def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[di
         yield from map(json.loads, output.read_text().splitlines())
 
 
-def _client_of(checkout):
+def _client_of(checkout: pathlib.Path) -> list[pathlib.Path]:
     """Return the project folder of kronos-client, which is in another package in older
     checkouts."""
     return [checkout / CLIENT] if (checkout / CLIENT / 'setup.cfg').exists() else []
@@ -175,7 +178,7 @@ def _client_of(checkout):
 def write_entry_points(checkout: pathlib.Path, folder: pathlib.Path) -> None:
     """Make a checkout's own entry points the installed ones, whichever version is installed."""
     setup = configparser.ConfigParser(interpolation=None, delimiters=('=',))
-    setup.optionxform = str
+    setup.optionxform = str     # type: ignore[assignment,method-assign]
     with open(checkout / 'setup.cfg') as file:
         setup.read_file(file)
     metadata = folder / 'kronos_nova-0.dist-info'
@@ -190,8 +193,10 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
 
     The texts of a snapshot with different plans are not listed, because they follow the plans.
     """
-    texts, counts, seconds, differing = collections.Counter(), collections.Counter(), [0, 0], 0
-    fields = set()
+    texts: collections.Counter[tuple[str, str]] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
+    seconds, differing = [0, 0], 0
+    fields: set[str] = set()
     # One after the other: two at a time would only make each other slower.
     for before, after in zip(list(plans_of(old, folders)), plans_of(new, folders), strict=True):
         comparison = Comparison(names_of(pathlib.Path(before['folder'])))
@@ -210,8 +215,8 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
         print(f'Fields of aggregates that only the new one has: {", ".join(sorted(fields))}')
     if texts:
         print('Texts that differ, old -> new:')
-        for (before, after), count in sorted(texts.items(), key=lambda item: (-item[1], item[0])):
-            print(f'    {count} times: {before!r}\n        -> {after!r}')
+        for (was, now), count in sorted(texts.items(), key=lambda item: (-item[1], item[0])):
+            print(f'    {count} times: {was!r}\n        -> {now!r}')
     print(', '.join(f'{count} {name}' for name, count in sorted(counts.items())))
     print(f'{len(folders)} snapshots in {seconds[0]:.1f} s (old) and {seconds[1]:.1f} s (new): '
           f'{differing} with different plans; {len(texts)} texts differ')
@@ -230,7 +235,7 @@ def counted(plans: dict) -> Iterator[str]:
         yield from ('moves of drains' for _move in drain['report']['moves'])
 
 
-def parse(argv):
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     summary, usage, *_rest = __doc__.split('\n\n')
     parser = argparse.ArgumentParser(
         prog='tools/compare-plans', description=__doc__.replace(usage, ''),
@@ -247,7 +252,7 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def made(arguments, folder: pathlib.Path) -> None:
+def made(arguments: argparse.Namespace, folder: pathlib.Path) -> None:
     """Write the random snapshots and those of the bench's clusters."""
     for seed in range(arguments.seed, arguments.seed + arguments.generate):
         random_snapshots.write(seed, folder / f'random-{seed:04}')
@@ -259,7 +264,7 @@ def made(arguments, folder: pathlib.Path) -> None:
             recording.write(name, folder / name)
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Compare the plans of two checkouts.
 
     :returns: the exit code

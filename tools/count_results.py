@@ -8,6 +8,7 @@ Usage: count_results.py FILE
 
 import collections
 import sys
+from typing import Any
 
 import subunit
 import testtools
@@ -16,8 +17,8 @@ from stestr.repository import file as stestr_file
 FAILED = ('fail', 'uxsuccess', 'inprogress')
 
 
-def main(path):
-    tests = []
+def main(path: str) -> int:
+    tests: list[Any] = []
     result = testtools.StreamToDict(tests.append)
     stream = stestr_file.RepositoryFactory().open('.').get_latest_run().get_subunit_stream()
     result.startTestRun()

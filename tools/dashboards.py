@@ -7,10 +7,15 @@ test compares what it gives with what is shipped.
 import json
 import pathlib
 import re
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 TARGET = pathlib.Path(__file__).parents[1] / 'etc/kronos/grafana'
 SCHEMA = 39
 """Version of the JSON: that of Grafana 11. Later ones migrate it when it is imported."""
+
+Panel = dict[str, Any]
 
 SOURCE = {'type': 'prometheus', 'uid': '${source}'}
 WIDTH, HEIGHT = 24, 8
@@ -21,19 +26,19 @@ _SERIES = re.compile(r"""(?x)
 """A metric of Kronos, with the function of a range around it."""
 
 
-def counted_once(query):
+def counted_once(query: str) -> str:
     """Return a query that gives the same however many exporters are scraped: all of them report the
     same control database."""
     return _SERIES.sub(lambda found: f'max without (instance) ({found[0]})', query)
 
 
-def stat(title, unit, query, **options):
+def stat(title: str, unit: str, query: str, **options: Any) -> Panel:
     return _panel('stat', title, unit, [(query, '')], {
         'colorMode': 'value', 'graphMode': 'area', 'reduceOptions': {'calcs': ['lastNotNull']},
     }, **options)
 
 
-def lines(title, unit, *queries, **options):
+def lines(title: str, unit: str, *queries: tuple[str, str], **options: Any) -> Panel:
     """Make a panel with a line for each series.
 
     :param queries: (PromQL, legend)
@@ -43,26 +48,28 @@ def lines(title, unit, *queries, **options):
                    'tooltip': {'mode': 'multi', 'sort': 'desc'}}, **options)
 
 
-def bars(title, unit, query, legend, **options):
+def bars(title: str, unit: str, query: str, legend: str, **options: Any) -> Panel:
     return _panel('bargauge', title, unit, [(query, legend)], {
         'displayMode': 'gradient', 'orientation': 'horizontal',
         'reduceOptions': {'calcs': ['lastNotNull']}}, **options)
 
 
-def heatmap(title, query):
+def heatmap(title: str, query: str) -> Panel:
     panel = _panel('heatmap', title, 's', [(query, '{{le}}')], {'calculate': False})
     panel['targets'][0]['format'] = 'heatmap'
     return panel
 
 
-def _panel(kind, title, unit, queries, options, *, at=(), minimum=None, maximum=None):
+def _panel(kind: str, title: str, unit: str, queries: Iterable[tuple[str, str]], options: Panel, *,
+           at: Iterable[tuple[float | None, str]] = (), minimum: float | None = None,
+           maximum: float | None = None) -> Panel:
     """Make a panel of a dashboard.
 
     :param at: (value, colour) from which on a figure is shown in the colour, ascending
     """
     steps = [{'color': 'green', 'value': None}] + [
         {'color': colour, 'value': value} for value, colour in at]
-    defaults = {'unit': unit, 'thresholds': {'mode': 'absolute', 'steps': steps}}
+    defaults: Panel = {'unit': unit, 'thresholds': {'mode': 'absolute', 'steps': steps}}
     if minimum is not None:
         defaults['min'] = minimum
     if maximum is not None:
@@ -191,9 +198,10 @@ DEMO = ('Kronos: demo', 'kronos-demo', [
 DASHBOARDS = (FLEET, AGGREGATE, MOVES, DEMO)
 
 
-def dashboard(title, uid, rows) -> dict:
+def dashboard(title: str, uid: str, rows: Iterable[Sequence[Panel]]) -> dict:
     """Return a dashboard in the form that Grafana imports."""
-    panels, top = [], 0
+    panels: list[Panel] = []
+    top = 0
     for row in rows:
         height = HEIGHT if len(row) < 4 else HEIGHT // 2
         for number, panel in enumerate(row):
@@ -221,7 +229,7 @@ def written() -> dict[str, str]:
             for title, uid, rows in DASHBOARDS}
 
 
-def main():
+def main() -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     for name, text in written().items():
         (TARGET / name).write_text(text)

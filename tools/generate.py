@@ -32,7 +32,7 @@ def files() -> dict[pathlib.Path, str]:
     return made | {MANUAL / f'{name}.1': manual.roff(page) for name, page in manual.pages().items()}
 
 
-def _options():
+def _options() -> str:
     conf, output = cfg.ConfigOpts(), io.StringIO()
     options.register_cli_opts(conf)
     conf(['--config-file', str(ROOT / 'etc/kronos/kronos-config-generator.conf')])
@@ -40,7 +40,7 @@ def _options():
     return output.getvalue()
 
 
-def _commands():
+def _commands() -> str:
     lines = ['.. list-table::', '   :header-rows: 1', '   :widths: 30 15 55', '',
              '   * - Command', '     - By default for', '     - What it does']
     for each in sorted(table.OPERATIONS, key=lambda each: each.command or ''):
@@ -50,7 +50,7 @@ def _commands():
     return '\n'.join(lines) + '\n'
 
 
-def _rules():
+def _rules() -> str:
     with tempfile.NamedTemporaryFile('r', suffix='.yaml') as output:
         rules.generate_sample(
             ['--config-file', str(ROOT / 'etc/kronos/kronos-policy-generator.conf'),

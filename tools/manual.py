@@ -12,7 +12,11 @@ import pathlib
 import re
 import sys
 import textwrap
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import metadata
+from typing import Any
 
 from docutils import core
 from docutils.writers import manpage
@@ -20,6 +24,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_upgradecheck import upgradecheck
 
+from kronos_client.cli.command import Command
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import executor
 from kronos_nova.cmd import manage
@@ -108,14 +113,15 @@ def roff(page: Page) -> str:
         'output_encoding': 'unicode', 'report_level': 2, 'halt_level': 2})
 
 
-def sentence(text):
+def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _manage():
+def _manage() -> Page:
     app = manage.Manage()
     commands = sorted(metadata.entry_points(group=manage.NAMESPACE), key=lambda each: each.name)
-    formats, parts = {}, []
+    formats: dict[tuple[str, ...], argparse.Action] = {}
+    parts = []
     for point in commands:
         parser = point.load()(app, None).get_parser(f'kronos-manage {point.name.replace("_", " ")}')
         own, others = _split(parser)
@@ -135,14 +141,14 @@ def _manage():
                        3: 'What the command itself says; so for 4 and 5.'})
 
 
-def _status():
+def _status() -> Page:
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     upgradecheck.register_cli_options(conf, status.Checks(conf))
     conf(['upgrade', 'check'], project='nova', prog='kronos-status', default_config_files=[],
          default_config_dirs=[])
     actions = []
-    for action in conf._oparser._actions:   # which oslo.config gives by no public name
+    for action in _actions(conf):
         if isinstance(action, argparse._SubParsersAction):
             actions += [each for each in action.choices['upgrade']._actions
                         if each.option_strings and each.dest != 'help']
@@ -157,38 +163,44 @@ fits, and whether the control database is up to date. It changes nothing.""",
                        255: 'The check itself broke.'})
 
 
-def _program(name, command, summary):
+def _program(name: str, command: Callable[..., Command], summary: str) -> Page:
     parser = program.parser(command, name)
     own, others = _split(parser)
-    described, codes = _exits(parser.description)
+    described, codes = _exits(parser.description or '')
     return Page(name=name, summary=summary, usage=_usage(name, own), description=described,
                 options=[*own, *others], exits=codes)
 
 
-def _daemon(name, summary, description, options=()):
+def _daemon(name: str, summary: str, description: str, options: Sequence[cfg.Opt] = ()) -> Page:
     conf = cfg.ConfigOpts()
     log.register_options(conf)
     kronos_conf.register_opts(conf)
     conf.register_cli_opts(options)
     conf([], project='nova', prog=name, version='', default_config_files=[],
          default_config_dirs=[])
-    own = ' '.join(_form(action) for action in conf._oparser._actions
+    own = ' '.join(_form(action) for action in _actions(conf)
                    if action.dest in {option.dest for option in options}
                    and not _is_inverse(action))
-    return Page(name=name, summary=summary, options=conf._oparser._actions, exits=DAEMON_EXITS,
+    return Page(name=name, summary=summary, options=_actions(conf), exits=DAEMON_EXITS,
                 usage=f'{name} [--config-file PATH] [--config-dir DIR] {own}'.strip(),
                 description=textwrap.dedent(description).strip() + ' It logs to standard error, '
                 'unless the configuration says otherwise; SIGTERM ends it in an orderly way.')
 
 
-def _split(parser):
+def _actions(conf: cfg.ConfigOpts) -> list[argparse.Action]:
+    """Return the arguments of a daemon, which oslo.config gives by no public name."""
+    parser: Any = conf._oparser
+    return list(parser._actions)
+
+
+def _split(parser: argparse.ArgumentParser) -> tuple[list[argparse.Action], list[argparse.Action]]:
     """Return the arguments of the command itself, and those that cliff adds."""
     own = [action for group in parser._action_groups
-           if not OUTPUT_GROUPS.fullmatch(group.title) for action in group._group_actions]
+           if not OUTPUT_GROUPS.fullmatch(group.title or '') for action in group._group_actions]
     return own, [action for action in parser._actions if action not in own]
 
 
-def _exits(text):
+def _exits(text: str) -> tuple[str, dict[int, str]]:
     """Return a description without its sentences about exit codes, and these sentences."""
     kept, codes = [], {}
     for paragraph in text.split('\n\n'):
@@ -201,7 +213,7 @@ def _exits(text):
     return '\n\n'.join(kept), codes
 
 
-def _usage(name, actions):
+def _usage(name: str, actions: Iterable[argparse.Action]) -> str:
     lines = [name]
     for word in (_form(action) for action in actions if action.dest != 'help'):
         if len(lines[-1]) + 1 + len(word) > LONGEST_LINE:
@@ -210,17 +222,17 @@ def _usage(name, actions):
     return '\n'.join(lines)
 
 
-def _form(action):
+def _form(action: argparse.Action) -> str:
     """Return how it is written in a synopsis."""
     if not action.option_strings:
         many = f'[{_value(action)} ...]'
         return {'?': f'[{_value(action)}]', '*': many, '+': f'{_value(action)} {many}'}.get(
-            action.nargs, _value(action))
+            str(action.nargs), _value(action))
     text = f'{action.option_strings[-1]} {_value(action)}'.strip()
     return text if action.required else f'[{text}]'
 
 
-def _value(action):
+def _value(action: argparse.Action) -> str:
     if action.nargs == 0:
         return ''
     if isinstance(action.metavar, tuple):
@@ -230,12 +242,12 @@ def _value(action):
     return '{' + ','.join(map(str, action.choices)) + '}'
 
 
-def _is_inverse(action):
+def _is_inverse(action: argparse.Action) -> bool:
     """Return whether it is the inverse that oslo.config adds to each switch."""
     return (action.help or '').startswith('The inverse of')
 
 
-def _options(actions):
+def _options(actions: Iterable[argparse.Action]) -> str:
     rows = []
     for action in actions:
         if action.help == argparse.SUPPRESS or _is_inverse(action) or action.dest == 'help':
@@ -249,24 +261,24 @@ def _options(actions):
     return '\n'.join(rows)
 
 
-def _section(title, text):
+def _section(title: str, text: str) -> str:
     return f'{_title(title, "=")}\n{text}\n'
 
 
-def _title(text, line):
+def _title(text: str, line: str) -> str:
     return f'{text}\n{line * len(text)}\n'
 
 
-def _literal(text):
+def _literal(text: str) -> str:
     return f'::\n\n{textwrap.indent(text, "    ")}\n'
 
 
-def _escaped(text):
+def _escaped(text: str) -> str:
     """Return the text of a command with everything escaped that is markup."""
     return re.sub(r'([\\*`|_])', r'\\\1', text.strip())
 
 
-def main(folder):
+def main(folder: str) -> None:
     for name, page in pages().items():
         (pathlib.Path(folder) / f'{name}.1').write_text(roff(page), encoding='utf-8')
 

@@ -16,6 +16,8 @@ import pathlib
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import kronos_nova
 from kronos_nova import exception
@@ -27,6 +29,7 @@ from kronos_nova.drain import planning
 from kronos_nova.drain.states import DRAINING
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.record import replay
 
 NO_LIMIT = 86400
@@ -37,7 +40,7 @@ DRAINED = 3
 """Aggregates of a snapshot in which hosts are drained. More take longer and show little more."""
 
 
-def main(checkout, output, *folders):
+def main(checkout: str, output: str, *folders: str) -> None:
     if not pathlib.Path(kronos_nova.__file__).resolve().is_relative_to(
             pathlib.Path(checkout).resolve()):
         sys.exit(f'{kronos_nova.__file__} is not in {checkout}: PYTHONPATH has to name the '
@@ -49,12 +52,13 @@ def main(checkout, output, *folders):
             lines.write(json.dumps({'folder': folder, **plans(folder, limit.name)}) + '\n')
 
 
-def plans(folder, limit):
+def plans(folder: str, limit: str) -> dict[str, Any]:
     """Return the plans of one snapshot, as a tree of JSON.
 
     :param limit: name of a file of options that overrides the snapshot's own
     """
     begun = time.monotonic()
+    found: dict[str, Any]
     try:
         found = {'aggregates': replayed(folder, limit), 'drains': drained(folder)}
     except exception.KronosException as error:
@@ -65,9 +69,10 @@ def plans(folder, limit):
     return {'plans': found, 'seconds': time.monotonic() - begun}
 
 
-def replayed(folder, limit):
+def replayed(folder: str, limit: str) -> list[dict[str, Any]]:
     """Return the report of every aggregate, before ``kronos-replay`` renders it."""
-    command = Replay(None, None)
+    app: Any = None     # a command without a program
+    command = Replay(app, None)
     own = pathlib.Path(folder) / OPTIONS
     files = [str(own)] if own.exists() else []
     arguments = [f'--config-file={name}' for name in (*files, limit)]
@@ -78,7 +83,7 @@ def replayed(folder, limit):
             for aggregate in report.aggregates]
 
 
-def drained(folder):
+def drained(folder: str) -> list[dict[str, Any]]:
     """Return the plans of the drains of some hosts, in the first aggregates that have servers."""
     recording, policies = replay.read(folder)
     ports = PlannerPorts(source=recording.metrics, clock=time.monotonic, now=recording.taken_at)
@@ -95,7 +100,7 @@ def drained(folder):
     return found
 
 
-def wishes_of(snapshot):
+def wishes_of(snapshot: Snapshot) -> Iterator[tuple[str, list[Drain]]]:
     """Yield (aggregate, its Drains): for each aggregate one with the fullest host alone, and one
     with the two emptiest hosts together."""
     servers = collections.Counter(server.host for server in snapshot.instances)
@@ -110,7 +115,7 @@ def wishes_of(snapshot):
                                 avoid=(hosts[0],)) for host in hosts[-2:]]
 
 
-def _wish(aggregate, host, **more):
+def _wish(aggregate: str, host: str, **more: Any) -> Drain:
     return Drain(uuid=host, host=host, aggregate=aggregate, state=DRAINING, requested_by='test',
                  requested_at=datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC), **more)
 

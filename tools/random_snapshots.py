@@ -8,6 +8,11 @@ import json
 import pathlib
 import random
 import uuid
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
 
 TAKEN_AT, EPOCH = '2026-11-20T12:00:00Z', 1_795_176_000
 KINDS = (('spread', 'spread'), ('pack', 'pack'), ('relieve', 'relieve'), ('spread', 'greedy'),
@@ -30,7 +35,7 @@ def write(seed: int, folder: pathlib.Path) -> None:
 
 
 class _Snapshot:
-    def __init__(self, seed):
+    def __init__(self, seed: int):
         self.rng = random.Random(seed)
         self.mode, self.planner = KINDS[seed % len(KINDS)]
         self.has_sizes = self.rng.random() < 0.5
@@ -41,8 +46,8 @@ class _Snapshot:
         self.instances = list(self._instances(len(self.hosts) * self.rng.randint(3, 10)))
         self.loads = {row['uuid']: self._load(row) for row in self.instances}
 
-    def files(self):
-        found = {
+    def files(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
             'meta.json': {'format': 2, 'taken_at': TAKEN_AT, 'kronos_version': '0',
                           'cloud': f'random, {self.mode} by {self.planner}'},
             'inventory.json': {
@@ -57,10 +62,10 @@ class _Snapshot:
                 found[f'metrics/{policy}/{kind}.json'] = body
         return found
 
-    def _uuid(self):
+    def _uuid(self) -> str:
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
 
-    def _host(self, number):
+    def _host(self, number: int) -> Json:
         service = {'state': 'up', 'status': 'enabled', 'forced_down': False,
                    'disabled_reason': None}
         odd = self.rng.random()
@@ -74,7 +79,7 @@ class _Snapshot:
                     'VCPU': {'total': vcpus, 'reserved': 0, 'allocation_ratio': CPU_RATIO},
                     'MEMORY_MB': {'total': memory_mb, 'reserved': 2048, 'allocation_ratio': 1.0}}}
 
-    def _instances(self, count):
+    def _instances(self, count: int) -> Iterator[Json]:
         """Yield the servers on hosts. Hosts are chosen with unequal probabilities, among those that
         have room."""
         chances = [self.rng.gammavariate(1.0, 1.0) for _host in self.hosts]
@@ -89,7 +94,7 @@ class _Snapshot:
                 room[0], room[1] = room[0] - size[0], room[1] - size[1]
                 yield self._instance(number, host['name'], *size)
 
-    def _instance(self, number, host, vcpus, memory_mb):
+    def _instance(self, number: int, host: str, vcpus: int, memory_mb: int) -> Json:
         row = {'uuid': self._uuid(), 'name': f'instance-{number:08x}',
                'display_name': f'vm{number}', 'project_id': f'p{number % 3}', 'host': host,
                'status': 'ACTIVE', 'task_state': None, 'locked': False, 'vcpus': vcpus,
@@ -103,12 +108,12 @@ class _Snapshot:
                 return row | change
         return row
 
-    def _load(self, row):
+    def _load(self, row: Json) -> dict[str, float]:
         """Return the use of a server: processors and MiB."""
         return {'cpu': row['vcpus'] * self.rng.betavariate(2, 3),
                 'memory': row['memory_mb'] * self.rng.uniform(0.2, 0.95)}
 
-    def _aggregates(self):
+    def _aggregates(self) -> list[Json]:
         names = [host['name'] for host in self.hosts]
         half, shared = len(names) // 2, self.rng.randint(0, 1)
         chosen = {'gpu': names[:half + shared], 'web': names[half:len(names) - 1]}
@@ -117,7 +122,7 @@ class _Snapshot:
         return [{'name': name, 'uuid': self._uuid(), 'availability_zone': None, 'metadata': {},
                  'hosts': hosts} for name, hosts in chosen.items()]
 
-    def _groups(self):
+    def _groups(self) -> Iterator[Json]:
         left = self.rng.sample(self.instances, len(self.instances))
         for number in range(self.rng.randint(0, 5)):
             members, left = left[:3], left[3:]
@@ -126,7 +131,7 @@ class _Snapshot:
                    'rules': {'max_server_per_host': 2} if policy == 'anti-affinity'
                    and number % 2 else None, 'members': [row['uuid'] for row in members]}
 
-    def _moves(self):
+    def _moves(self) -> list[Json]:
         moves = []
         for row in self.instances[:self.rng.randint(0, 2)]:
             others = [host['name'] for host in self.hosts if host['name'] != row['host']]
@@ -134,8 +139,8 @@ class _Snapshot:
                           'destination': self.rng.choice(others)})
         return moves
 
-    def _policy(self, name, weight):
-        more = {'threshold': 0.05}
+    def _policy(self, name: str, weight: float) -> Json:
+        more: Json = {'threshold': 0.05}
         if self.mode == 'pack':
             more = {'threshold': 0.05, 'capacity_query': f'full_{name}', 'capacity_threshold': 0.9}
         elif self.mode == 'relieve':
@@ -148,8 +153,8 @@ class _Snapshot:
                 'vm_profile_fallback': self.rng.choice(('skip', 'flavor_vcpu_ratio')),
                 'max_migrations_per_cycle': self.rng.choice((5, 10, 30)), **more}
 
-    def _options(self):
-        options = {'evacuate_disabled_hosts': self.rng.random() < 0.7,
+    def _options(self) -> Json:
+        options: Json = {'evacuate_disabled_hosts': self.rng.random() < 0.7,
                    'enforce_hard_affinity': self.rng.random() < 0.5,
                    'enforce_soft_affinity': self.rng.random() < 0.5,
                    'soft_group_cost': self.rng.choice((None, 0.02)),
@@ -160,7 +165,7 @@ class _Snapshot:
             options[f'{self.mode}_planner'] = self.planner
         return {name: value for name, value in options.items() if value is not None}
 
-    def _metrics(self, policy):
+    def _metrics(self, policy: str) -> Iterator[tuple[str, Json]]:
         load = dict.fromkeys(self.size, 0.0)
         for row in self.instances:
             load[row['host']] += self.loads[row['uuid']][policy] / self.size[row['host']][policy]
@@ -177,7 +182,7 @@ class _Snapshot:
                 name: size[policy] for name, size in self.size.items()})
 
 
-def _vector(label, values):
+def _vector(label: str, values: Mapping[str, float]) -> Json:
     return {'status': 'success', 'data': {'resultType': 'vector', 'result': [
         {'metric': {label: name}, 'value': [EPOCH, repr(value)]}
         for name, value in values.items()]}}
