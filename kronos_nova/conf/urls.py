@@ -11,7 +11,7 @@ _LARGEST_PORT = 65535
 """Largest number of a TCP port (no unit). Fixed by TCP."""
 
 
-class HttpUrl(types.URI):  # type: ignore[misc]
+class HttpUrl(types.URI):
     """The type of options that hold an http or https URL. Errors show a refused URL without its
     credentials."""
 

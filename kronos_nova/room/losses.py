@@ -69,7 +69,7 @@ class LossMemory:
         kept = {loss.hosts for loss in losses}
         for table in (self.placements, self.judged, self.ordered):
             for hosts in table.keys() - kept:
-                table.pop(hosts, None)  # type: ignore[attr-defined]
+                table.pop(hosts, None)
 
 
 def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:

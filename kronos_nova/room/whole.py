@@ -58,22 +58,22 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
     draining = np.array([name in emptied for name in names], dtype=bool)
     available = np.array([host.service.is_available for host in hosts], dtype=bool) & ~draining
     free = np.array([uuid not in pinned for uuid in vms], dtype=bool)
-    limits = np.maximum(fields['limits'][:len(hosts)], 1.0)  # type: ignore[index]
-    fill = (fields['used'][:len(hosts)] / limits).max(axis=1, initial=0.0)  # type: ignore[index]
+    limits = np.maximum(fields['limits'][:len(hosts)], 1.0)
+    fill = (fields['used'][:len(hosts)] / limits).max(axis=1, initial=0.0)
     fill = np.array([loads.get(name, part) for name, part in zip(names, fill, strict=True)],
                     dtype=float)
     size = np.maximum(limits[available].max(axis=0, initial=1.0), 1.0)
     return Problem(
         hosts=names, vms=vms, policies=(ALLOCATED,), policy_weights=np.ones(1),
         thresholds=np.full(1, np.inf), scores=fill[:, None],
-        weights=(fields['demands'] / size).max(axis=1, initial=0.0)[:, None],  # type: ignore
+        weights=(fields['demands'] / size).max(axis=1, initial=0.0)[:, None],
         host_scale=np.ones((len(hosts), 1)), capacity_scores=np.full((len(hosts), 1), np.nan),
         capacity_thresholds=np.full(1, np.inf), vm_host=vm_host,
         memory_mb=np.array([each.memory_mb for each in instances], dtype=np.int64),
         movable=free & available[vm_host], available=available, evacuable=free,
         draining=draining, groups=model.groups(snapshot, vms, names),
         cells=model.cells(hosts, instances, vm_host, packs_numa_cells),
-        **fields)  # type: ignore[arg-type]
+        **fields)
 
 
 def with_used(host: Host, amounts: Mapping[str, int], sign: int = 1) -> Host:
