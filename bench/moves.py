@@ -164,9 +164,9 @@ def _report(count):
     return plans.AggregateReport(
         name=AGGREGATE, outcome=plans.PLANNED, mode='spread', planner='bench', moves=tuple(
             plans.PlannedMove(
-er=order, phase=plans.SPREAD, instance_uuid=f'vm{order}@host{order % 50}',
-  source=f'host{order % 50}', destination=f'host{(order + 1) % 50}', memory_mb=1024,
-          combined_after=0.0, reason='bench') for order in range(1, count + 1)))
+                order=order, phase=plans.SPREAD, instance_uuid=f'vm{order}@host{order % 50}',
+                source=f'host{order % 50}', destination=f'host{(order + 1) % 50}', memory_mb=1024,
+                combined_after=0.0, reason='bench') for order in range(1, count + 1)))
 
 
 def _work(args, broker_url, database_url, ready, end):
