@@ -1,6 +1,7 @@
 """A week of a cloud with a buffer: how long it is there, and what it costs in moves."""
 
 import dataclasses
+from typing import Any
 
 from bench import report
 
@@ -33,7 +34,7 @@ def run(args) -> report.Report:
 - {{{{name: half, aggregate: _unassigned_, flavor: "{size}", keep: {args.keep}}}}}
 """
     # No move depends on whether hosts may be lost, which takes a fifth of the time.
-    fixed = {'failover_check_percent': 0}
+    fixed: dict[str, Any] = {'failover_check_percent': 0}
     rows = [lived(week, strategy, args.threshold, size, args.keep) for strategy in (
         rivals.NoMoves(), pipeline.Kronos('Kronos', args.threshold, **fixed),
         pipeline.Kronos('Kronos, buffer', args.threshold, policies, **fixed))]
@@ -54,7 +55,7 @@ def run(args) -> report.Report:
 class Watched:
     """A strategy, watched: in how many of the samples the buffer is there when it has acted."""
 
-    strategy: object
+    strategy: Any
     size_mb: int
     keep: int
     samples: int = 0

@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from bench import report
 
@@ -86,16 +87,19 @@ def run(args) -> report.Report:
 
 
 def _planners():
-    return importlib.util.find_spec('kronos_nova.planners').submodule_search_locations
+    return _spec('kronos_nova.planners').submodule_search_locations
+
+
+def _spec(module: str) -> Any:
+    return importlib.util.find_spec(module)
 
 
 def constants(module: str) -> list[Constant]:
     """Return the numeric constants of a module, in their order."""
-    origin = importlib.util.find_spec(module).origin
-    with open(origin) as source:
+    with open(_spec(module).origin) as source:
         tree = ast.parse(source.read())
     return [Constant(module, name, value) for name, node in _named(tree.body)
-            if (value := _number(node.value)) is not None]
+            if node.value is not None and (value := _number(node.value)) is not None]
 
 
 def _named(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Assign | ast.AnnAssign | ast.keyword]]:
@@ -107,8 +111,9 @@ def _named(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Assign | ast.AnnAssi
             yield from ((f'{node.name}.{field.target.id}', field) for field in node.body
                         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
                         and field.value is not None)
-        target = (node.targets[0] if isinstance(node, ast.Assign) else
-                  node.target if isinstance(node, ast.AnnAssign) else None)
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if not isinstance(target, ast.Name) or not target.id.isupper():
             continue
         yield target.id, node
@@ -176,8 +181,8 @@ class ChangedLoader(importlib.machinery.SourceFileLoader):
         self.constant, self.value = name, value
 
     def get_code(self, fullname):
-        tree = ast.parse(self.get_source(fullname))
-        node = dict(_named(tree.body))[self.constant]
+        tree = ast.parse(self.get_source(fullname) or '')
+        node: Any = dict(_named(tree.body))[self.constant]
         node.value = ast.copy_location(ast.parse(self.value, mode='eval').body, node.value)
         return compile(ast.fix_missing_locations(tree), self.path, 'exec')
 
@@ -188,10 +193,10 @@ class Changing(importlib.machinery.PathFinder):
     def __init__(self, module: str, name: str, value: str):
         self.module, self.name, self.value = module, name, value
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(self, fullname, path=None, target=None):  # type: ignore[override]
         if fullname != self.module:
             return None
-        spec = super().find_spec(fullname, path, target)
+        spec: Any = super().find_spec(fullname, path, target)
         spec.loader = ChangedLoader(fullname, spec.origin, self.name, self.value)
         return spec
 

@@ -47,7 +47,7 @@ def dispatched(reports: Iterable[AggregateReport], caps: Caps, stale_after: floa
                 gone.add((name, move.order))
             elif _turn(move) <= now and needed <= done and _has_room(move, running, caps):
                 waiting.remove((name, move))
-                running.append(Run(name, now, now + move.expected_seconds, move))
+                running.append(Run(name, now, now + (move.expected_seconds or 0.0), move))
         now = min([run.ended for run in running]
                   + [_turn(move) for _name, move in waiting if _turn(move) > now], default=now)
         ended = sorted((run for run in running if run.ended <= now),

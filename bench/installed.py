@@ -1,5 +1,7 @@
 """Constant load under an installation: cycle after cycle until the thresholds are reached."""
 
+from typing import Any
+
 from bench import report
 from kronos_nova.objects import plan
 
@@ -153,8 +155,8 @@ def _compared(found):
     cases = [dict(zip(COLUMNS, row, strict=True)) for row in found]
     base = next((case for case in cases if case['variant'] == 'restraint 0'), None)
     reached = [case for case in cases if case['cycles'] not in (NEVER, NOT_YET)]
-    least = min(reached, key=lambda case: case['GiB'], default=None)
-    trimmed = min((case['GiB trimmed'] for case in reached), default=None)
+    least: Any = min(reached, key=lambda case: case['GiB'], default=None)
+    trimmed: Any = min((case['GiB trimmed'] for case in reached), default=None)
     for case in cases:
         if not case['variant'].startswith('restraint ') or case is base:
             continue

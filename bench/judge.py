@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import pathlib
 import tempfile
+from typing import Any
 
 from bench import report
 
@@ -54,7 +55,7 @@ def run(args) -> report.Report:
 
 
 def _load(path):
-    spec = importlib.util.spec_from_file_location('bench_judge', path)
+    spec: Any = importlib.util.spec_from_file_location('bench_judge', path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.judge

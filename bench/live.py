@@ -10,14 +10,16 @@ import shutil
 import statistics
 import time
 import uuid as uuids
+from typing import Any
 
 from bench import report
 from kronos_nova import clock
 
 CONTENDERS = LIBVIRT, STOCK, KRONOS = ('virsh migrate alone', 'stock Nova', 'Kronos')
 BEAT_MS = 20
-GUESTS = {'idle': {'beat_ms': BEAT_MS},
-          'busy': {'beat_ms': BEAT_MS, 'memory_mb': 96, 'dirty_mb_s': 8, 'cpu': 0.1}}
+GUESTS: dict[str, dict[str, Any]] = {
+    'idle': {'beat_ms': BEAT_MS},
+    'busy': {'beat_ms': BEAT_MS, 'memory_mb': 96, 'dirty_mb_s': 8, 'cpu': 0.1}}
 """Kinds of guests: those of :mod:`tests.e2e.box.hypervisors.guests`."""
 
 MEMORY_MB = 256
@@ -177,6 +179,7 @@ class Field:
         while self._journal.aggregates_with_open_plans():
             time.sleep(0.1)
         [move] = self._journal.moves(plan)
+        assert move.requested_at is not None and move.finished_at is not None
         requested = move.requested_at.timestamp()
         begun = requested - (time.time() - time.monotonic())
         if number:

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from bench import installation
 from bench.dispatch import dispatched
@@ -65,7 +66,8 @@ class Installation:
 
     def evaluate(self) -> tuple[AggregateReport, ...]:
         """Run a cycle now. Planned moves are not carried out."""
-        ports = PlannerPorts(source=self.cloud, clock=time.process_time, now=self.cloud.now,
+        source: Any = self.cloud    # answers no query of a forecast
+        ports = PlannerPorts(source=source, clock=time.process_time, now=self.cloud.now,
                              learn=self._load_stats.__setitem__)
         snapshot, history = self.cloud.snapshot(), self.history()
         begun = time.process_time()
@@ -183,7 +185,8 @@ def operate(found: Installation, threshold: float, most: int) -> Outcome:
     passed over.
     """
     cloud = found.cloud
-    plans, reached, idle, last, ended = 0, None, 0, (), cloud.now
+    last: tuple[str, ...] = ()
+    plans, reached, idle, ended = 0, None, 0, cloud.now
     if cloud.is_balanced(threshold):
         reached = 0, cloud.now
     for _evaluation in range(most):

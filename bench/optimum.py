@@ -4,6 +4,7 @@ by, and on a published mapping of servers to hosts."""
 import dataclasses
 import pathlib
 import statistics
+from collections.abc import Callable
 
 import numpy as np
 
@@ -109,6 +110,7 @@ def compared(kind: str, seed: int, **overrides) -> Pair:
     from bench import optimum_reference as reference
     from bench import trial
 
+    value: Callable[..., tuple[float, ...]]
     mode, problem, budget = cloud(kind, seed)
     if mode == 'spread':
         end = reference.spread(problem, budget, SECONDS)

@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import statistics
 import time
+from typing import Any
 
 from bench import report
 
@@ -23,7 +24,7 @@ def register(subparsers):
 def run(args) -> report.Report:
     from tests.e2e import box
     plugin = {'kronos': {'automation': 'off', 'atomic_moves': 'all'}}
-    common = {'computes': 2, 'migration_seconds': 0.0, 'conductor_workers': 1}
+    common: dict[str, Any] = {'computes': 2, 'migration_seconds': 0.0, 'conductor_workers': 1}
     clouds = {WITHOUT: box.Cloud(box.Settings(**common)),
               WITH: box.Cloud(box.Settings(**common, kronos=True, nova_conf=plugin))}
     with clouds[WITHOUT], clouds[WITH]:

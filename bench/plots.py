@@ -2,10 +2,11 @@
 
 import json
 import pathlib
+from typing import Any
 
 from bench import report
 
-SVG = {'svg.fonttype': 'none', 'svg.hashsalt': 'kronos', 'font.size': 9}
+SVG: Any = {'svg.fonttype': 'none', 'svg.hashsalt': 'kronos', 'font.size': 9}
 
 
 def register(subparsers):

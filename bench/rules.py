@@ -1,5 +1,7 @@
 """The cost of operators' rules: planning with them, and a request of Nova's scheduler."""
 
+from typing import Any
+
 from bench import report
 
 PLANNING, REQUEST = 1.1, 1.0
@@ -132,7 +134,8 @@ def _plan(cloud, policies_file) -> float:
     from kronos_nova.cycle.restraint import Restraint
     from kronos_nova.cycle.steps import plan_cycle
 
-    ports = PlannerPorts(source=_Loads(cloud), clock=time.process_time, now=NOW)
+    source: Any = _Loads(cloud)    # answers no query of a forecast
+    ports = PlannerPorts(source=source, clock=time.process_time, now=NOW)
     options = EngineOptions(aggregates=('all',), include_unassigned_hosts=False,
                             planning_time_limit=600.0, restraint=Restraint(1.0))
     gc.collect()

@@ -54,7 +54,7 @@ def run(args) -> report.Report:
                              time.monotonic() - begun - written, dropped, *ticks))
     if rows[-1][1] > LIMIT_MIB:
         failures.append(f'{rows[-1][1]:.0f} MiB, target {LIMIT_MIB}')
-    slow = max(now / then for now, then in zip(ticks, first, strict=True))
+    slow = max(now / then for now, then in zip(ticks, first or ticks, strict=True))
     if slow > SLOWER:
         failures.append(f'a tick takes {slow:.1f} times as long as on the first day')
     columns = ('day', 'MiB', 'plans', 'reports', 'moves', 'events', 'written in s', 'dropped in s',

@@ -50,7 +50,7 @@ def recorded(real):
     def run(self):
         _pieces.clear()
         begun = time.monotonic()
-        outcomes = ()
+        outcomes: list[str] = []
         try:
             report = real(self)
             outcomes = sorted({aggregate.outcome for aggregate in report.aggregates})
@@ -80,8 +80,8 @@ def main():
     clocked(persist.ResultWriter, '_write_down', 'writing down')
     clocked(observe, 'planning_history', 'remembering')
     # nova-scheduler's work, and there is none here.
-    dry_run.SchedulerDryRun = lambda: not_asked
-    evaluation.Cycle.run = recorded(evaluation.Cycle.run)
+    dry_run.SchedulerDryRun = lambda: not_asked  # type: ignore
+    evaluation.Cycle.run = recorded(evaluation.Cycle.run)  # type: ignore[method-assign]
     return child_process.main()
 
 

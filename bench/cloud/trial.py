@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from typing import Any
 
 import psutil
 import requests
@@ -145,7 +146,8 @@ class Trial:
         :param aggregates: how many of them, or None for all
         """
         os.environ['KRONOS_BENCH_CYCLES'] = str(self.cycles_file)
-        conf = manage.load_config(_Files([str(self.nova_conf)]))
+        files: Any = _Files([str(self.nova_conf)])
+        conf = manage.load_config(files)
         chosen = self.size.aggregates[:aggregates]
         conf.set_override('aggregates', chosen, 'kronos')
         scheduler = self._scheduler(conf)

@@ -2,6 +2,7 @@
 
 import pathlib
 import time
+from typing import Any
 
 from bench import report
 
@@ -124,17 +125,18 @@ def _strategies(args, hosts):
     from bench.days import pipeline
     from bench.days import rivals
 
-    free = {'restraint': 0.0, 'max_moves_per_instance_and_week': 0}
-    known = [rivals.NoMoves(),
-             pipeline.Kronos('greedy', args.threshold, spread_planner='greedy', **free),
-             pipeline.Kronos(f'greedy, {hosts // 2} moves', args.threshold,
-                             pipeline.with_budget(hosts // 2), spread_planner='greedy', **free),
-             pipeline.Kronos('Kronos', args.threshold),
-             pipeline.Kronos('Kronos, forecast', args.threshold, pipeline.AHEAD),
-             pipeline.Kronos('without restraint', args.threshold, **free),
-             pipeline.Kronos('without restraint, forecast', args.threshold, pipeline.AHEAD, **free),
-             pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE, **free),
-             bounds.HabitsKnown(), rivals.Oracle(), day_known.DayKnown()]
+    free: dict[str, Any] = {'restraint': 0.0, 'max_moves_per_instance_and_week': 0}
+    known: list[Any] = [
+        rivals.NoMoves(),
+        pipeline.Kronos('greedy', args.threshold, spread_planner='greedy', **free),
+        pipeline.Kronos(f'greedy, {hosts // 2} moves', args.threshold,
+                        pipeline.with_budget(hosts // 2), spread_planner='greedy', **free),
+        pipeline.Kronos('Kronos', args.threshold),
+        pipeline.Kronos('Kronos, forecast', args.threshold, pipeline.AHEAD),
+        pipeline.Kronos('without restraint', args.threshold, **free),
+        pipeline.Kronos('without restraint, forecast', args.threshold, pipeline.AHEAD, **free),
+        pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE, **free),
+        bounds.HabitsKnown(), rivals.Oracle(), day_known.DayKnown()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
     restrained = [pipeline.Kronos(f'Kronos, restraint {amount:g}', args.threshold,

@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import subprocess
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class Watcher(_Mover):
         super().begin(world)
         self._audited = -np.inf
         script = pathlib.Path(__file__).parent.with_name('watcher_audit.py')
-        self._audits = subprocess.Popen(
+        self._audits: Any = subprocess.Popen(
             [self._python, '-P', str(script), '--each-line'], text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE)
 

@@ -60,9 +60,9 @@ def _row(strategy, own, cases):
         values[name] = _geometric([(a + SOFTENED) / (b + SOFTENED) for a, b in pairs])
     for name in COLUMNS:
         if name not in values:
-            column = [each[name] for each in own.values()]
-            values[name] = (sum(column) / len(column) if name in MEANS else
-                            max(column) if name in WORST else sum(column))
+            cells = [each[name] for each in own.values()]
+            values[name] = (sum(cells) / len(cells) if name in MEANS else
+                            max(cells) if name in WORST else sum(cells))
     return tuple(values[name] for name in COLUMNS)
 
 

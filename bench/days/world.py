@@ -175,7 +175,7 @@ def live_in(world: World, strategy) -> Tally:
     for sample in range(world.scenario.samples):
         world.turn(sample)
         strategy.evaluate()
-        left = scenarios.STEP
+        left: float = scenarios.STEP
         while left > 0:
             is_busy = strategy.tick()
             seconds = min(left, world.next_end() if world.migrations or not is_busy else PAUSE)

@@ -144,7 +144,7 @@ class SharedLinks(world.World):
                     users.setdefault(link, []).append(copy)
             fair = {link: room.get(link, self.network.link) / len(those)
                     for link, those in users.items()}
-            least = min(fair, key=fair.get)
+            least = min(fair, key=fair.__getitem__)
             share = min(fair[least], self.network.stream)
             done = users[least] if share == fair[least] else left
             for copy in done:

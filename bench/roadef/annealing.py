@@ -1,5 +1,6 @@
 """A search by simulated annealing, for assignments in which nearly every instance may move."""
 
+from typing import Any
 from typing import Protocol
 
 import numpy as np
@@ -226,12 +227,13 @@ class Annealing(Search):
         sources, here = self.place[vms], np.full(len(vms), host)
         there = self.free[:, sources] + self._room_of(vms, sources)
         left = self.free[:, here] - self._room_of(vms, here)
-        change = self.prices.price_of(vms, here) - self.price[vms]
+        prices: Any = self.prices
+        change = prices.price_of(vms, here) - self.price[vms]
         if other is not None:
             others = np.full(len(vms), other)
             there -= self._room_of(others, sources)
             left += self._room_of(others, here)
-            change += self.prices.price_of(others, sources) - self.price[other]
+            change += prices.price_of(others, sources) - self.price[other]
         change += self._penalty(there, sources) - self._penalties[sources]
         change += self._penalty(left, here) - self._penalties[host]
         return change

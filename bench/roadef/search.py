@@ -11,6 +11,7 @@ import concurrent.futures
 import dataclasses
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class MoveCosts:
 
     def __init__(self, instance: Instance):
         of_process, _of_service, of_machine = instance.weights
-        self._home = instance.assignment
+        self._home: Any = instance.assignment
         self._processes = (of_process * instance.process_costs).astype(float)
         self._machines = (of_machine * instance.machine_costs).astype(float)
         self._count = len(self._machines)
@@ -81,11 +82,12 @@ class Services:
 
         :param place: machine of each process
         """
-        services = self._service.take(vms)
-        allowed = self.closed.take(services * self.closed.shape[1] + hosts) == 0
+        services: Any = self._service.take(vms)
+        allowed: Any = self.closed.take(services * self.closed.shape[1] + hosts) == 0
         some = np.flatnonzero(allowed & self._is_bound.take(services))
         allowed[some] = self.may_leave(
-            services[some], place[vms[some]], hosts if isinstance(hosts, int) else hosts[some])
+            services[some], place[vms[some]],
+            hosts[some] if isinstance(hosts, np.ndarray) else hosts)
         return allowed
 
     def allows(self, vm: int, source: int, host: int) -> bool:
@@ -215,7 +217,8 @@ def begin(instance: Instance, seed: int) -> Annealing:
         instance, instance.safety, instance.capacities)
     np.add.at(used, home, instance.requirements)
     np.add.at(scores, home, weights)
-    return Annealing(Reassignment(instance), Start(
+    purpose: Any = Reassignment(instance)    # whose searches are all of the class Annealing
+    return Annealing(purpose, Start(
         home=home, weights=weights.T, scale=np.ones((machines, weights.shape[1])).T,
         scores=scores.T, sizes=instance.requirements.astype(float).T,
         free=(instance.capacities - used).T, held=instance.transient,
