@@ -186,7 +186,7 @@ class KronosServices(Patience):
         inherited again after the test. The fixture would leave a copy of it in the class, which
         later replacements in the base class would not reach."""
         owner, _, name = old.rpartition('.')
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, ValueError):  # the owner is a module, not a class
             found = importutils.import_class(owner)
             if isinstance(found, type) and hasattr(found, name) and name not in vars(found):
                 self.addCleanup(delattr, found, name)
