@@ -6,6 +6,7 @@ The program is solved by HiGHS (Huangfu and Hall 2018) through ``scipy.optimize.
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -298,23 +299,23 @@ class Program:
 
     def _keep_apart(self) -> None:
         of, members = self.of, self.of.model.memberships
-        for rule in of.groups:
-            for group in np.flatnonzero(rule.forbids & members.anti):
-                is_member = members.has(np.full(len(of.sample), group), of.sample)
-                room = rule.room(of.state, int(group), of.hosts)
-                if is_member.any() and room is not None:
-                    every = np.full(len(of.hosts), group)
-                    places, first, rows = np.unique(members.place(every, of.hosts),
-                                                    return_index=True, return_inverse=True)
-                    home = np.where(of.is_leaving & is_member, members.place(
-                        np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
-                    leaving = np.bincount(of.kind[of.must], minlength=len(home))
-                    free = room[first] + [leaving[home == place].sum() for place in places]
-                    # Where a place has too many members, members that leave a host may stay in
-                    # the place.
-                    takes = is_member[:, None] & ~(
-                        (home[:, None] == places[rows]) & (room[first][rows] < 0))
-                    self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
+        groups = np.unique(members.expand(of.sample)[1]).tolist()
+        for rule, group in itertools.product(of.groups, groups):
+            room = rule.room(of.state, group, of.hosts)
+            if room is None:
+                continue
+            is_member = members.has(np.full(len(of.sample), group), of.sample)
+            every = np.full(len(of.hosts), group)
+            places, first, rows = np.unique(members.place(every, of.hosts), return_index=True,
+                                            return_inverse=True)
+            home = np.where(of.is_leaving & is_member, members.place(
+                np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
+            leaving = np.bincount(of.kind[of.must], minlength=len(home))
+            free = room[first] + [leaving[home == place].sum() for place in places]
+            # Where a place has too many members, members that leave a host may stay in the place.
+            takes = is_member[:, None] & ~(
+                (home[:, None] == places[rows]) & (room[first][rows] < 0))
+            self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
         """Add constraints about NUMA cells: in each cell, the amount that arriving instances need,
