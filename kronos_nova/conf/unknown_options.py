@@ -21,7 +21,10 @@ NOTIFICATIONS = 'oslo_messaging_notifications'
 
 def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
     """Return {group: {key: values}} from the files that ``conf`` has read. Options that are not
-    registered are included. Each value is a text."""
+    registered are included. Each value is a text.
+
+    :raises cfg.Error: a file cannot be read any more
+    """
     found: dict[str, dict[str, list[str]]] = {}
     for path in files(conf):
         for group, values in _parsed(path).items():
@@ -88,8 +91,19 @@ def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
 
 
 def _parsed(path: pathlib.Path) -> dict[str, dict[str, list[str]]]:
+    """Return the content of a configuration file.
+
+    :raises cfg.Error: the file cannot be read, is not UTF-8, or is malformed
+    """
     found: dict[str, dict[str, list[str]]] = {}
-    cfg.ConfigParser(str(path), found).parse()
+    try:
+        cfg.ConfigParser(str(path), found).parse()
+    except cfg.ParseError as error:     # which is no cfg.Error
+        raise cfg.ConfigFileParseError(str(path), str(error)) from error
+    except OSError as error:
+        raise cfg.ConfigFileParseError(str(path), str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise cfg.ConfigFileParseError(str(path), f'it is not UTF-8: {error.reason}') from error
     return found
 
 

@@ -1,6 +1,7 @@
 """The services of Kronos in a conductor worker."""
 
 import datetime
+import pathlib
 from unittest import mock
 
 import fixtures as testtools_fixtures
@@ -68,6 +69,26 @@ class ConductorTest(testtools.TestCase):
         self.conf.config(group='kronos', automation='auto')
         self.kronos.execute()
         self.assertIn('Value for option poll_interval', logger.output)
+
+    def test_a_file_that_cannot_be_read_any_more_is_reported_once(self):
+        """After SIGHUP Nova's workers start with the options that they had, even if a file of the
+        configuration cannot be read."""
+        logger = self.useFixture(testtools_fixtures.FakeLogger())
+        path = pathlib.Path(self.useFixture(testtools_fixtures.TempDir()).path) / 'nova.conf'
+        path.write_text('')
+        self.conf.conf(['--config-file', str(path)], project='nova', default_config_files=[])
+        for number, (break_it, expected) in enumerate((
+                (lambda: path.write_text('[kronos\n'), 'Invalid section'),
+                (lambda: path.write_bytes(b'[kronos]\nreason = \xff\n'), 'not UTF-8'),
+                (path.unlink, 'No such file')), 1):
+            break_it()
+            for _ in range(3):
+                self.kronos.plan()
+            lines = logger.output.splitlines()
+            self.assertEqual(number, len(lines), lines)
+            self.assertIn('The planner of Kronos waits until this is corrected: Failed to parse '
+                          f'{path}: ', lines[-1])
+            self.assertIn(expected, lines[-1])
 
     def test_the_dispatcher_is_stopped_although_the_moves_cannot_be_left_to_others(self):
         self.kronos.execute()
