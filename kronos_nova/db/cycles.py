@@ -171,6 +171,16 @@ class Cycles:
                 models.CycleRow.failures > 0)))
 
     @retried
+    def evaluated(self, since: datetime.datetime, now: datetime.datetime) -> set[str]:
+        """Return the names of the aggregates of which an evaluation has begun or ended after
+        ``since``."""
+        row = models.CycleRow
+        with self.database.reader() as session:
+            return set(session.scalars(sa.select(row.aggregate).where(sa.or_(
+                _is_after(row.started_at, since, now, 0),
+                _is_after(row.finished_at, since, now, 0)))))
+
+    @retried
     def imbalanced(self) -> dict[str, int]:
         """Return {aggregate: number of its last evaluations in a row that found a policy above its
         threshold}."""

@@ -45,6 +45,13 @@ aggregate does not wait for the usual interval. Raised, an approved plan that co
 evaluation is tried again later; lowered, a plan that cannot begin uses more processor time. Not
 measured."""
 
+UNEVALUATED_SECONDS = 300
+"""Seconds without an evaluation after which a drain is reported as one that waits in vain, if its
+aggregate is not in the scope of this process. Other processes may have another scope, and evaluate
+the aggregate. If their evaluations fail, the pause between two of them grows to :data:`SOON` * 16
+seconds. Raised, an operator learns later that the drain waits; lowered, a drain that another
+process evaluates slowly is reported wrongly. Chosen as about twice the longest of these pauses."""
+
 HEAD_START = 10
 """Seconds for which a due aggregate is reserved for the process that last evaluated the aggregate.
 This process still has the data of the aggregate in memory. Raised, the aggregate is evaluated later
@@ -221,11 +228,21 @@ class CycleScheduler:
 
     def _draining(self) -> set[str]:
         """Return the aggregates with drains that have not ended. If an aggregate has left the scope
-        of Kronos, this is recorded in its drains."""
+        of Kronos, this is recorded in its drains.
+
+        An aggregate that is not in the scope of this process may be in the scope of another one,
+        which then evaluates the aggregate. Nothing is recorded until the drain has waited
+        :data:`UNEVALUATED_SECONDS` for an evaluation.
+        """
         known = Drains(self.scheduler_ports.journal.database)
         found, scopes = known.in_states(ACTIVE), aggregates_in_scope(self.conf)
-        for drain in found:
-            if drain.aggregate not in scopes:
+        now = self.scheduler_ports.utcnow()
+        since = now - datetime.timedelta(seconds=UNEVALUATED_SECONDS)
+        left = [drain for drain in found
+                if drain.aggregate not in scopes and drain.requested_at <= since]
+        evaluated = self.scheduler_ports.cycles.evaluated(since, now) if left else ()
+        for drain in left:
+            if drain.aggregate not in evaluated:
                 known.note_unevaluated(drain, OUT_OF_SCOPE)
         return {drain.aggregate for drain in found}
 

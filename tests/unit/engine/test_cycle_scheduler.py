@@ -84,17 +84,43 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
 
-    def test_a_drain_of_an_aggregate_that_left_the_scope_waits_and_says_so(self):
+    def drain_of(self, aggregate):
+        """The table of drains, with a drain ``d`` of a host of the aggregate."""
         known = db_drains.Drains(self.database)
         known.request([Drain(
-            uuid='d', host='h1', aggregate='c', state='draining', requested_by='jane',
+            uuid='d', host='h1', aggregate=aggregate, state='draining', requested_by='jane',
             requested_at=self.clock())])
+        return known
+
+    def test_a_drain_of_an_aggregate_that_left_the_scope_waits_and_says_so(self):
+        known = self.drain_of('c')
         worker = self.worker('one')
+        self.clock.go(cycle_scheduler.UNEVALUATED_SECONDS)
         worker.tick()
         self.assertEqual('an evaluation of aggregate c, which is not in scope any more ([kronos] '
                          'aggregates, include_unassigned_hosts); "host release h1" ends the drain',
                          known.get('d').waits_for)
         self.assertNotIn('c', self.begun())
+
+    def test_a_drain_that_a_worker_with_another_scope_evaluates_is_left_to_it(self):
+        """Conductors may name different aggregates."""
+        known = self.drain_of('c')
+        worker = self.worker('one')
+        for _ in range(4):
+            worker.tick()
+            self.assertEqual('', known.get('d').waits_for)
+            self.clock.go(cycle_scheduler.UNEVALUATED_SECONDS - 1)
+            self.assertTrue(self.cycles.begin('c', 'other', self.clock(), cycle_scheduler.SOON))
+            self.clock.go(1)
+            self.cycles.end('c', self.clock(), plans.DRAINING, False, '{}')
+
+    def test_an_evaluation_by_a_wrong_clock_does_not_count_for_a_drain(self):
+        known = self.drain_of('c')
+        self.clock.go(24 * 3600)
+        self.cycles.begin('c', 'other', self.clock(), cycle_scheduler.SOON)
+        self.clock.go(-23 * 3600)
+        self.worker('one').tick()
+        self.assertIn('which is not in scope any more', known.get('d').waits_for)
 
     def test_one_worker_plans_all_that_is_due_unless_told_otherwise(self):
         self.set(aggregates_per_cycle=0)
