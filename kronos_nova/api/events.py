@@ -28,6 +28,7 @@ from kronos_nova.db import switches as db_switches
 from kronos_nova.db.engine import Database
 from kronos_nova.drain import states as drains
 from kronos_nova.objects.move import MoveRecord
+from kronos_nova.operations import approving
 from kronos_nova.services import automation as automation_service
 from kronos_nova.services import drains as drain_service
 from kronos_nova.services import moves as move_service
@@ -66,12 +67,12 @@ class EventSource:
         self._database = database
 
     def read(self, since: datetime.datetime) -> dict[Key, object]:
+        switches = db_switches.SwitchBoard(self._database).read()
         found: dict[Key, object] = {(LEVEL, each.aggregate): each for each in
-                 automation_service.levels_of(
-                     self._conf, db_switches.SwitchBoard(self._database).read())}
+                 automation_service.levels_of(self._conf, switches)}
         found |= {(EVALUATION, row.aggregate): tuple(row)
                   for row in event_queries.evaluations(self._database)}
-        found |= {(PLAN, each.uuid): each
+        found |= {(PLAN, each.uuid): approving.with_pause(each, switches)
                   for each in event_queries.plan_records(self._database, since)}
         found |= {(DRAIN, each.uuid): each for each in self._drains(since)}
         return found | {(MOVE, each.uuid): _steady(each)

@@ -23,7 +23,7 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 
-UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
+UNDER_WAY = {plans.APPROVED: 'is approved and has not started yet',
              plans.EXECUTING: 'is being carried out'}
 """{state of a plan: text about it}, for plans that are approved or in progress. Until such a plan
 has ended, its aggregate is not planned again."""

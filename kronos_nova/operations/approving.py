@@ -1,16 +1,26 @@
 """Approval of a plan, or of some of its moves."""
 
+import dataclasses
 import datetime
 from collections.abc import Sequence
 
 from kronos_client.contract.plans import Approved
 from kronos_nova import exception
 from kronos_nova.db.journal import Journal
+from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 
 
+def with_pause(plan: plans.PlanRecord, switches: automation.Switches) -> plans.PlanRecord:
+    """Return a plan. If the plan is approved and its aggregate is paused, the plan waits for the
+    end of the pause: ``detail`` of the result has the pause."""
+    hold = switches.hold(plan.aggregate) if plan.state == plans.APPROVED else None
+    return dataclasses.replace(plan, detail=hold) if hold else plan
+
+
 def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.datetime,
-            skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
+            skip: Sequence[int] = (), only: Sequence[int] = (),
+            hold: str | None = None) -> Approved:
     """Approve all moves of a plan, all moves except some, or only some moves.
 
     :param plan: the plan, read with its report
@@ -18,6 +28,7 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
         moves of its group, and moves that only make room for skipped moves are left out as well
     :param only: numbers of moves to make. Moves on which a chosen move depends and moves of its
         group are made as well
+    :param hold: reason why no move of the aggregate may start at present; None if moves may start
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan was already approved or rejected, or is too old
     :raises RequestRefused: the plan has no move with one of the numbers; or both lists are given;
@@ -39,7 +50,7 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
                 what=f'Plan {plan.uuid}', problem='would have no move left',
                 remedy='To make none of its moves, use "plan reject".')
     journal.approve_plan(plan.uuid, chosen, who, now)
-    return Approved.made_from(plan, chosen=len(chosen), moves=len(moves))
+    return Approved.made_from(plan, chosen=len(chosen), moves=len(moves), waits_for=hold)
 
 
 def _without(moves: Sequence[plans.PlannedMove], skipped: Sequence[int]) -> list[plans.PlannedMove]:

@@ -36,6 +36,7 @@ from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations import approving
 from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
@@ -130,7 +131,8 @@ class Observer:
                     now: datetime.datetime) -> list[status.Aggregate]:
         rows = {row.aggregate: row for row in last}
         observed = functools.cache(self.journal.durations)
-        open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
+        open_plans = {plan.aggregate: self._open_plan(approving.with_pause(plan, switches),
+                                                      observed, now)
                       for plan in self.journal.open_plans()}
         busy = draining(drained)
         return [self._aggregate(name, rows.get(name), switches, open_plans.get(name),
@@ -184,7 +186,7 @@ class Observer:
         return status.OpenPlan(
             uuid=plan.uuid, state=plan.state, purpose=plan.purpose, created_at=plan.created_at,
             expires_at=plan.expires_at, approved_by=plan.approved_by,
-            moves=len(done) or len(planned),
+            moves=len(done) or len(planned), waits_for=plan.detail,
             states=dict(sorted(collections.Counter(move.state for move in done).items())),
             remaining_seconds=progress.remaining_seconds(
                 [move for move in done if move.state not in moves.TERMINAL] or planned,

@@ -29,7 +29,9 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
     page, following = pages.first_page(found, request, lambda each: each.uuid)
-    return contract.Plans(plans=[view(contract.Plan, each) for each in page], next=following)
+    switches = db_switches.SwitchBoard(context.database).read()
+    return contract.Plans(plans=[view(contract.Plan, approving.with_pause(each, switches))
+                                 for each in page], next=following)
 
 
 def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
@@ -37,7 +39,8 @@ def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
 
     :raises PlanNotFound: there is no such plan
     """
-    found = context.journal().plan(request.plan)
+    found = approving.with_pause(context.journal().plan(request.plan),
+                                 db_switches.SwitchBoard(context.database).read())
     report = found.report and plans.AggregateReport.from_json(found.report)
     return view(contract.PlanDetail, found, report=_report(context, report) if report else None)
 
@@ -54,15 +57,16 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
     """
     journal = context.journal()
     plan = journal.plan(request.plan)
-    refused = db_switches.SwitchBoard(context.database).read().refusal(
-        plan.aggregate, levels.defaults(context.conf), plan.purpose, is_approved=True)
+    switches = db_switches.SwitchBoard(context.database).read()
+    refused = switches.refusal(plan.aggregate, levels.defaults(context.conf), plan.purpose,
+                               is_approved=True)
     if plan.state in plans.APPROVABLE and refused:
         raise exception.RequestRefused(
             what=f'Plan {plan.uuid}', problem=f'cannot be approved: {refused}, which permits no '
                                               'plan',
             remedy='"automation set approve" or "automation set auto" permits plans.')
     return approving.approve(journal, plan, context.who, context.utcnow(), skip=request.skip,
-                             only=request.only)
+                             only=request.only, hold=switches.hold(plan.aggregate))
 
 
 def reject(context: Context, request: contract.OnePlan) -> None:

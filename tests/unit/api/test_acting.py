@@ -20,7 +20,8 @@ from tests.unit.cmd import test_host
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
 WHO = 'jane@Default (API)'
 
-FIGURES = {'combined_before': 0.5, 'combined_after': 0.1, 'combined_now': None}
+FIGURES = {'combined_before': 0.5, 'combined_after': 0.1, 'combined_now': None,
+           'waits_for': None}
 
 
 class ActingTestCase(base.ApiTestCase):

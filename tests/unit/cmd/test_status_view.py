@@ -136,6 +136,26 @@ class StatusTest(test_automation.OperatorTestCase):
                              finished_at=clock.utcnow())
         self.assertIn('1 of 2 moves ended (1 abandoned), 1 in progress', self.manage('status'))
 
+    def test_an_approved_plan_says_what_it_waits_for(self):
+        self.configure('aggregates = gpu', 'evaluation_interval = 300', 'automation = approve')
+        self.evaluate(plans.PLANNED)
+        self.beat()
+        now = clock.utcnow()
+        uuid = self.journal.record_plan(db_fixtures.report([('vm1', 'a', 'b')]), plans.PROPOSED,
+                                        now, now + datetime.timedelta(hours=1))
+        self.manage('pause', '--reason', 'new switch')
+        paused = r'Kronos is paused: pause by jane@\S+ \(new switch\)'
+        self.assertRegex(self.manage('plan', 'approve', uuid), f'It waits: {paused}\n')
+        self.assertRegex(self.manage('status', expected=WELL),
+                         fr'1 move, approved by jane@\S+, waits: {paused}\n')
+        self.assertRegex(self.manage('plan', 'show', uuid), paused)
+        self.manage('resume')
+        self.assertRegex(self.manage('status', expected=WELL),
+                         r'1 move, approved by jane@\S+, to start with the next evaluation\n')
+        self.journal.postpone_plan(uuid, 'policy cpu has no data: no sample')
+        self.assertIn('waits: policy cpu has no data: no sample\n',
+                      self.manage('status', expected=WELL))
+
     def test_a_plan_that_waits_says_for_what_and_how_long(self):
         self.evaluate(plans.PLANNED)
         self.beat()

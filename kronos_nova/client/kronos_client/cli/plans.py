@@ -168,6 +168,8 @@ class Approve(_OfPlan):
         self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. Before the plan '
                  'starts, Kronos checks it against the present cloud; "plan show" then reports '
                  'which moves were left out, and why.')
+        if done.waits_for:
+            self.say(f'It waits: {done.waits_for}')
 
 
 class Reject(_OfPlan):

@@ -214,7 +214,9 @@ def _plan(plan: contract.OpenPlan) -> str:
         return (f'{count}, waiting for "plan approve" until '
                 f'{columns.local(plan.expires_at)}')
     if plan.state == 'approved':
-        return f'{count}, approved by {plan.approved_by}, to start with the next evaluation'
+        when = (f'waits: {plan.waits_for}' if plan.waits_for
+                else 'to start with the next evaluation')
+        return f'{count}, approved by {plan.approved_by}, {when}'
     ended = sum(plan.states.get(state, 0) for state in moves.ENDED)
     running = sum(plan.states.get(state, 0) for state in moves.LIVE if state != 'planned')
     bad = ', '.join(f'{plan.states[state]} {state}' for state in ('failed', 'abandoned')

@@ -186,13 +186,14 @@ class Approved(Response):
     number of moves that were approved. ``combined_before`` and ``combined_after`` are the combined
     imbalance before and after the plan, by the load when the plan was made. ``combined_now`` is the
     combined imbalance after all moves of the plan, by the load of the last evaluation; null if
-    unknown."""
+    unknown. ``waits_for`` is the reason why the plan cannot start now; null if none is known."""
 
     chosen: int
     moves: int
     combined_before: float | None
     combined_after: float | None
     combined_now: float | None
+    waits_for: str | None
 
 
 LIST = Operation(

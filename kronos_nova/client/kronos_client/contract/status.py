@@ -41,7 +41,8 @@ class Policy(Response):
 class OpenPlan(Response):
     """A plan that waits or runs in an aggregate. ``states`` maps each state to the number of the
     plan's moves in this state. ``remaining_seconds`` is null if past moves permit no prediction, or
-    if a move takes far longer than predicted."""
+    if a move takes far longer than predicted. ``waits_for`` is the reason why an approved plan is
+    not started yet; null if none is known."""
 
     uuid: str
     state: str
@@ -52,6 +53,7 @@ class OpenPlan(Response):
     moves: int
     states: dict[str, int]
     remaining_seconds: float | None
+    waits_for: str | None
 
 
 class Losses(Response):
