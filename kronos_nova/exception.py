@@ -382,7 +382,7 @@ class PlanNotFound(JournalError):
 
 class PlanNotWaiting(PlanNotFound):
     msg_fmt = ('Plan %(plan)s cannot be approved or rejected, because it does not wait for '
-               'approval: its state is %(state)s%(since)s.')
+               'approval: its state is %(state)s%(since)s.%(remedy)s')
     code = 'kronos.plan_not_waiting'
 
 

@@ -12,8 +12,9 @@ PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     plan.OBSERVED: frozenset((plan.APPROVED,)),
     plan.PROPOSED: frozenset((plan.APPROVED, plan.REJECTED, plan.EXPIRED, plan.SUPERSEDED,
                               plan.VOID)),
-    plan.APPROVED: frozenset((plan.EXECUTING, plan.EXPIRED, plan.SUPERSEDED, plan.VOID,
-                              plan.STOPPED)),
+    # Rejected: an operator has withdrawn the approval.
+    plan.APPROVED: frozenset((plan.EXECUTING, plan.REJECTED, plan.EXPIRED, plan.SUPERSEDED,
+                              plan.VOID, plan.STOPPED)),
     plan.EXECUTING: frozenset((plan.DONE,)),
     plan.DONE: frozenset(),
     plan.REJECTED: frozenset(),

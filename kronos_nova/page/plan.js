@@ -155,7 +155,7 @@ export class PlanPart {
   }
 
   drawButtons(state) {
-    const offered = state === 'proposed' ? ['plans:approve', 'plans:reject'].filter(name => this.actions.may(name)) : [];
+    const offered = ({proposed: ['plans:approve', 'plans:reject'], approved: ['plans:reject']}[state] ?? []).filter(name => this.actions.may(name));
     const key = `${this.plan.uuid} ${offered}`;
     if (key !== this.buttonsBefore) {
       this.buttonsBefore = key;

@@ -70,10 +70,10 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
 
 
 def reject(context: Context, request: contract.OnePlan) -> None:
-    """Reject a plan.
+    """Reject a plan that has not started.
 
     :raises PlanNotFound: there is no such plan
-    :raises PlanNotWaiting: the plan is not proposed
+    :raises PlanNotWaiting: the plan has started or ended
     """
     context.journal().reject_plan(request.plan, context.who, context.utcnow())
 

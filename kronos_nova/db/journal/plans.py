@@ -37,6 +37,10 @@ PLANNING = 'planning'
 WAITING = (plans.PROPOSED, plans.APPROVED)
 """States of plans that wait for approval or for their start."""
 
+_REMEDIES = {plans.APPROVED: ' "plan reject" withdraws the approval.',
+             plans.EXECUTING: ' "move abort --plan {plan}" ends its moves.'}
+"""{state of a plan that can be neither approved nor rejected: the operator's remedy}."""
+
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
 """{state of a new plan: type of the notification about the plan}. A plan that starts at once counts
 as approved."""
@@ -246,19 +250,18 @@ class Plans:
 
     @retried
     def reject_plan(self, uuid: str, rejected_by: str, now: datetime.datetime) -> None:
-        """Reject a proposed plan.
+        """Reject a plan that waits for approval, or that is approved and has not started.
 
         :raises PlanNotFound: there is no such plan
-        :raises PlanNotWaiting: the plan is not proposed any more
+        :raises PlanNotWaiting: the plan has started or ended
         """
         why = f'rejected by {rejected_by}'
         with rows.serialized(self.database, PLANNING) as session:
             if rows.has(session, models.PlanRow, uuid, state=plans.REJECTED, finished_at=now,
                         ended_because=why):
                 return
-            _still(session, uuid, (plans.PROPOSED,), now)
-            _enter(session, uuid, (plans.PROPOSED,), plans.REJECTED, now, n.PLAN_VOID,
-                   ended_because=why)
+            _still(session, uuid, WAITING, now)
+            _enter(session, uuid, WAITING, plans.REJECTED, now, n.PLAN_VOID, ended_because=why)
 
     @retried
     def aggregates_with_open_plans(self) -> Sequence[str]:
@@ -376,13 +379,15 @@ def _still(session: orm.Session, uuid: str, states: Collection[str],
     """
     plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
     if plan.state not in states:
-        raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at))
+        raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at),
+                                       remedy=_REMEDIES.get(plan.state, '').format(plan=uuid))
     expires_at = plan.expires_at
     if plan.state == plans.OBSERVED and plan.last_seen_at:
         # A plan that was seen again expires as if it had been made when it was last seen.
         expires_at += plan.last_seen_at - plan.created_at
     if expires_at < now:
-        raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at))
+        raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at),
+                                       remedy='')
     return plan
 
 
@@ -461,7 +466,7 @@ def _keep_moves(session: orm.Session, plan: models.PlanRow,
     :returns: numbers (``order``) of the moves that are left out
     """
     report = rows.find(session, models.ReportRow, plan.uuid, exception.PlanNotWaiting(
-        plan=plan.uuid, state=plans.EXPIRED, since=''))
+        plan=plan.uuid, state=plans.EXPIRED, since='', remedy=''))
     kept = plans.AggregateReport.from_json(report.body)
     left_out = sorted({move.order for move in kept.moves} - {move.order for move in chosen})
     if left_out:

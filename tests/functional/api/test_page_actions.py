@@ -65,6 +65,16 @@ class PlanTest(pages.PageTestCase):
         self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
         self.assertEqual(plans.REJECTED, self.journal.plan(self.plan_uuid).state)
 
+    def test_an_approved_plan_is_rejected_before_it_starts(self):
+        self.open()
+        self.click('#approve')
+        self.confirm()
+        self.wait_for(lambda: 'approved' in self.text('#plan') and not self.count('#approve'))
+        self.click('#reject')
+        self.confirm()
+        self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
+        self.assertEqual(plans.REJECTED, self.journal.plan(self.plan_uuid).state)
+
     def test_a_move_is_aborted(self):
         self.filled.start(self.plan_uuid, 5)
         self.open()

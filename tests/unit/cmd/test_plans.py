@@ -151,6 +151,30 @@ class PlansTest(testtools.TestCase):
         self.assertEqual(1, status)
         self.assertIn('does not wait for approval: its state is rejected since', err.getvalue())
 
+    def test_an_approved_plan_can_be_rejected_until_it_starts(self):
+        for is_proposed in (True, False):
+            uuid = self.propose(('vm1', 'a', 'b'))
+            if is_proposed:
+                self.assertIn('has no moves to end yet: its state is proposed. "plan reject" ends',
+                              self.manage('move', 'abort', '--plan', uuid, expected=1))
+            self.manage('plan', 'approve', uuid)
+            self.assertIn('has no moves to end yet: its state is approved. "plan reject" ends',
+                          self.manage('move', 'abort', '--plan', uuid, expected=1))
+            self.assertIn('is rejected', self.manage('plan', 'reject', uuid))
+            self.assertEqual('rejected', self.table('plan', 'show', uuid)['state'])
+            self.assertEqual([], self.journal.approved_plans())
+        uuid = self.propose(('vm1', 'a', 'b'))
+        self.manage('plan', 'approve', uuid)
+        self.start(uuid)
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            status = manage.main([f'--config-file={self.config}', 'plan', 'reject', uuid])
+        self.assertEqual(1, status)
+        self.assertIn(f'its state is executing. "move abort --plan {uuid}" ends its moves.',
+                      err.getvalue())
+        self.assertIn('The end of 1 move is requested',
+                      self.manage('move', 'abort', '--plan', uuid))
+
     def test_what_an_operator_left_out_is_reported_and_what_comes_of_the_rest_is_not_known(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a'))
         self.manage('plan', 'approve', uuid, '--skip', '1')

@@ -17,6 +17,8 @@ COLUMNS = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination',
            'MiB', 'Planned at', 'Started at', 'Ended at', 'Seconds', 'Reason')
 SHORT = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Started at', 'Seconds', 'Progress',
          'Error')
+WITHOUT_MOVES = ('proposed', 'approved')
+"""States of plans that may still begin, and whose moves are not recorded yet."""
 HAS_ENDED = 'kronos.move_ended'
 """Code of the error for a request to end a move that has ended."""
 
@@ -173,18 +175,23 @@ class Abort(command.Command):
                            help='Uuid of a plan, to end every move of the plan.')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         if not parsed_args.plan:
             self.call(contract.ABORT, contract.OneMove(move=parsed_args.move))
             self.say(f'The end of move {parsed_args.move} is requested; "move show" reports the '
                      'result.')
-            return
+            return 0
         plan = self.call(plans.SHOW, plans.OnePlan(plan=parsed_args.plan))
+        if plan.state in WITHOUT_MOVES:
+            self.say(f'Plan {plan.uuid} has no moves to end yet: its state is {plan.state}. '
+                     '"plan reject" ends the plan.')
+            return 1
         found = self.collect(contract.LIST, contract.ListMoves(plan=plan.uuid), 'moves',
                              plan.move_count)
         asked = list(self._aborted(found))
         self.say(f'The end of {columns.count(len(asked), "move")} is requested; '
                  f'{len(found) - len(asked)} had ended before.')
+        return 0
 
     def _aborted(self, found: Iterable[contract.Move]) -> Iterator[contract.Move]:
         """Request the end of each move that has not ended, and yield these moves. A move may end

@@ -173,8 +173,8 @@ class Approve(_OfPlan):
 
 
 class Reject(_OfPlan):
-    """Reject a proposed plan, so that none of its moves is made. The next evaluation plans the
-    aggregate again."""
+    """Reject a plan that is proposed, or that is approved and has not started, so that none of its
+    moves is made. The next evaluation plans the aggregate again."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))

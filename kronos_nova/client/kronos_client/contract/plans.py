@@ -210,6 +210,6 @@ APPROVE = Operation(
 REJECT: Operation[None] = Operation(
     name='plans:reject', command='plan reject', method='POST', path='/v1/plans/{plan}/reject',
     request=OnePlan, audience=OPERATOR, status=204, refusals=(404, 409),
-    summary='Reject a proposed plan.')
+    summary='Reject a plan that has not started.')
 
 OPERATIONS = (LIST, SHOW, APPROVE, REJECT)
