@@ -128,8 +128,8 @@ class Drains:
 
         :param why: end of a relative clause about the aggregate
         """
-        waits = (f'an evaluation of aggregate {drain.aggregate}, which {why}; "host release '
-                 f'{drain.host}" ends the drain')
+        waits = (f'an evaluation of aggregate {drain.aggregate}, which {why}; '
+                 f'{drains.released_by(drain.host)}')
         if waits != drain.waits_for and self.note(drain, (drain.state,), waits_for=waits):
             LOG.warning('The drain of host %s waits for %s', drain.host, waits)
 

@@ -188,7 +188,7 @@ class DrainService:
         service = self.hosts.service(drain.host)
         if drain.state in drains.OVER:
             problem = '' if service else (
-                f'{drains.GONE}; "host release {drain.host}" ends the drain')
+                f'{drains.GONE}; {drains.released_by(drain.host)}')
             if problem != drain.problem:
                 self.drains.note(drain, drains.OVER, problem=problem)
         if service is None:

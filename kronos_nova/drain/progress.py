@@ -247,7 +247,7 @@ def _unread(snapshot: Snapshot, drain: Drain) -> str:
     is_known = drain.host in {host.name for host in snapshot.hosts}
     return (f'an evaluation that finds {drain.host}: it is not in aggregate {drain.aggregate} any '
             f'more{"" if is_known else ", or placement does not know it"}; '
-            f'"host release {drain.host}" ends the drain')
+            f'{drains.released_by(drain.host)}')
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:

@@ -71,6 +71,12 @@ GONE = 'Nova has no nova-compute of that name any more'
 """Reason that is shown if a host was removed from Nova."""
 
 
+def released_by(host: str) -> str:
+    """Return the end of the text about a drain that waits in vain: the command that ends the
+    drain."""
+    return f'"host release {host}" ends the drain'
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """A request to empty a host, and its progress.
@@ -120,6 +126,12 @@ class Drain:
     stopped: Mapping[str, str] = field(default_factory=dict)
     is_ours: bool = False
     is_unwatched: bool = False
+
+    @property
+    def waits_in_vain(self) -> bool:
+        """True if no evaluation plans the drain until an operator does something, for example
+        because the host has left its aggregate; False otherwise."""
+        return self.waits_for.endswith(released_by(self.host))
 
     def has_stopped(self, uuid: str, status: str) -> bool:
         """Return True if a server is off because the drain stopped the server; False otherwise. A

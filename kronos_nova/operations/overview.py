@@ -212,7 +212,8 @@ class Observer:
         return [status.DrainState(
             host=each.host, aggregate=each.aggregate, state=each.state, left=each.left,
             requested_by=each.requested_by, blocked=len(each.blocked),
-            remaining_seconds=self._remaining(leaving.get(each.host), observed, now))
+            remaining_seconds=self._remaining(leaving.get(each.host), observed, now),
+            waits_in_vain=each.waits_for if each.waits_in_vain else None)
             for each in found]
 
     def _remaining(self, waiting: Sequence[moves.MoveRecord] | None,
@@ -249,6 +250,11 @@ class Observer:
                     severity=status.WARNING,
                     what=f'The drain of {found.host} is {found.state}{said}.',
                     remedy=f'"host status {found.host}" names them, "host release" ends it.')
+            if found.waits_in_vain:
+                yield status.Problem(
+                    severity=status.WARNING,
+                    what=f'The drain of {found.host} waits for {found.waits_in_vain}.',
+                    remedy=f'Until it ends, aggregate {found.aggregate} is not balanced.')
         for aggregate in aggregates:
             is_on = aggregate.level != automation.OFF
             if is_on:

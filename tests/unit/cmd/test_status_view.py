@@ -398,6 +398,21 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('The drain of compute7 is blocked: 4 servers left, 1 blocked.',
                       self.manage('status', expected=LOOK))
 
+    def test_a_drain_that_waits_in_vain_deserves_a_look(self):
+        """Its host has left its aggregate, or its aggregate was deleted or has left the scope."""
+        self.evaluate(policies=(self.policy(0.05),))
+        self.beat()
+        board = drains.Drains(self.database)
+        board.request([Drain(uuid='d', host='compute7', aggregate='hpc', state='draining',
+                             requested_by='jane', requested_at=clock.utcnow())])
+        self.manage('status', expected=WELL)
+        board.note_unevaluated(board.get('d'), 'Nova does not have any more')
+        self.assertIn('WARNING: The drain of compute7 waits for an evaluation of aggregate hpc, '
+                      'which Nova does not have any more; "host release compute7" ends the drain.',
+                      self.manage('status', expected=LOOK))
+        board.note(board.get('d'), ('draining',), waits_for='moves in progress: one')
+        self.manage('status', expected=WELL)
+
     def test_a_drain_whose_servers_are_not_counted_yet_says_nothing_of_them(self):
         self.evaluate()
         self.beat()

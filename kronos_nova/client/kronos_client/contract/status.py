@@ -143,7 +143,8 @@ class Worker(Response):
 class DrainState(Response):
     """A host that is being emptied, or that is empty and waits for its release. ``blocked`` is the
     number of servers that cannot leave. ``remaining_seconds`` is null if no move off the host is
-    planned, or if a move takes far longer than predicted."""
+    planned, or if a move takes far longer than predicted. ``waits_in_vain`` is the reason why no
+    evaluation plans the drain until an operator does something; null if there is none."""
 
     host: str
     aggregate: str
@@ -152,6 +153,7 @@ class DrainState(Response):
     left: int | None
     blocked: int
     remaining_seconds: float | None = None
+    waits_in_vain: str | None = None
 
 
 class MaintainedHost(Response):
