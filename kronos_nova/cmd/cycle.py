@@ -8,6 +8,7 @@ from kronos_nova.cmd import daemon
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
+from kronos_nova.engine import unreadable_files
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.placement import dry_run
@@ -22,7 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     """
     args = planning_worker.parse(__spec__.name, argv)
     may_write = planning_worker.end_with_parent()
-    conf = daemon.load_config('kronos-engine', args.arguments)
+    with unreadable_files.end_process():
+        conf = daemon.load_config('kronos-engine', args.arguments)
     return planning_worker.serve(conf, lambda: make_sources(conf), args.answers, may_write)
 
 

@@ -7,7 +7,10 @@ gc_tuning.collect_rarely()  # before the modules below are loaded
 
 from nova import monkey_patch  # isort: skip
 
-monkey_patch.patch(backend='threading')  # imported before anything else, as in Nova's own programs
+from kronos_nova.engine import unreadable_files  # isort: skip
+
+with unreadable_files.end_process():
+    monkey_patch.patch(backend='threading')  # before other imports, as in Nova's own programs
 
 # ruff: noqa: E402
 import sys
@@ -42,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = planning_worker.parse(__spec__.name, argv)
     may_write = planning_worker.end_with_parent()
     # This configures RPC too: the addresses of cells may refer to the options of its transport.
-    config.parse_args(['nova-conductor', *args.arguments])
+    with unreadable_files.end_process():
+        config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     log_filters.install()

@@ -4,6 +4,8 @@ import gc
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import fixtures
@@ -209,3 +211,19 @@ class WarmTest(testtools.TestCase):
             planning_worker, 'run', return_value=planning_worker.PLANNED)).mock
         self.assertEqual(0, planning_worker.serve(self.conf, dict, answers, bool))
         run.assert_called_once()
+
+
+class ConfigurationTest(testtools.TestCase):
+    """A planning process reads the configuration files when it starts."""
+
+    def test_a_file_that_cannot_be_read_is_one_line_in_the_log(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
+        path.write_text('[kronos\n')
+        for program in ('kronos_nova.cmd.cycle', 'kronos_nova.plugin.cycle'):
+            done = subprocess.run(
+                [sys.executable, '-m', program, '--answers', '1', '--', '--config-file', str(path)],
+                capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertNotIn('Traceback', done.stderr)
+            self.assertIn(f'The planning process cannot read its configuration: Failed to parse '
+                          f'{path}: ', done.stderr)
