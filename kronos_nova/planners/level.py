@@ -317,18 +317,20 @@ class Level:
 
 def _best_possible(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     """Return two results: the moves towards the best solution that can be made, in a possible
-    order; and True if no move of the solution was left out for want of an order."""
-    band, memory = band_of(state), state.problem.memory_mb
+    order; and True if no better solution was left out for want of an order of its moves."""
+    memory = state.problem.memory_mb
     best: list[tuple[int, int]] = []
     least = np.inf, 0
-    for way in search(state, limits):
+    for number, way in enumerate(search(state, limits)):
         moves = possible(state, way, limits)
-        left = (round(excess(state.after(moves), band), DIGITS),
+        after = state.after(moves)
+        left = (round(excess(after, band_of(after)), DIGITS),
                 int(memory[[vm for vm, _host in moves]].sum()))
         if left < least:
             best, least = moves, left
-        if len(moves) >= min(len(way), limits.budget):
-            return best, best is moves
+        is_whole = all(after.vm_host[vm] == host for vm, host in way)
+        if is_whole or len(moves) >= limits.budget:
+            return best, best is moves and (number == 0 or least[0] == 0.0)
         if limits.is_past:
             break
     return best, False
@@ -691,11 +693,9 @@ class Leveling(Search):
             return
         for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
             there = int(self.place[vm])
-            fits = (self.sizes[:, vm] <= self.free[:, self.home[vm]] + TOLERANCE).all()
-            if fits and self.purpose.allows(self, [(vm, int(self.home[vm]))]):
-                self.move(vm, int(self.home[vm]))
-                if (self._imbalances() > widths).any():
-                    self.move(vm, there)
+            if self.purpose.allows(self, [(vm, int(self.home[vm]))]) and self.undo(vm) and (
+                    self._imbalances() > widths).any():
+                self.move(vm, there)
         low, high = self._ends()
         self.purpose.band = Band((low + high - widths) / 2, (low + high + widths) / 2,
                                  self.band.weights)

@@ -394,9 +394,10 @@ class Search:
         kept = self._all()
         while self.rated < end and self.count and not limits.is_over:
             before = self._all()
-            gone = self._ruined()
-            for vm in gone:
-                self.move(int(vm), int(self.home[vm]))
+            gone = self._ruined().tolist()
+            # The room of an instance may be free only once others have gone back.
+            for vm in [vm for vm in gone if not self.undo(vm)]:
+                self.undo(vm)
             self.build(len(gone) + REBUILT, limits)
             total = self.purpose.total(self)
             if total < best - TOLERANCE:
@@ -407,6 +408,15 @@ class Search:
                 self._restore(before)
         self._restore(kept)
         self.blur = 0.0
+
+    def undo(self, vm: int) -> bool:
+        """Undo the move of an instance if no other instance has taken the room on its original
+        host. Return True if the move was undone."""
+        home, sizes = int(self.home[vm]), self.sizes[~self.held, vm]
+        fits = bool((sizes <= self.free[~self.held, home] + TOLERANCE).all())
+        if fits:
+            self.move(vm, home)
+        return fits
 
     def _all(self) -> tuple[np.ndarray, ...]:
         return tuple(array.copy(order='K') for array in (
