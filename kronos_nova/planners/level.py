@@ -12,7 +12,8 @@ host by host, the host with the largest excess first. Each step adds the move th
 excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards, the search
 makes the solution cheaper: the search undoes some moves and finds other moves (ruin and recreate,
 Schrimpf et al. 2000). In a small cluster, an integer program then finds the solution that copies
-the least memory.
+the least memory. In larger clusters, integer programs for a few hosts each replace some moves by
+fewer or cheaper ones.
 
 A solution may have more moves than the budget permits. The plan is the first part of the solution.
 The next cycle plans the next part.
@@ -47,6 +48,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
+from kronos_nova.planners.population import Plan
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
@@ -95,16 +97,27 @@ that copies little memory. If this first solution needs two plans or more, but a
 a solution that needs one plan less is searched. Raised, more memory is copied to need, for example,
 four plans instead of five; lowered, target ranges are more often reached one plan later than
 possible. Not measured."""
-PART = SearchBudget(pairs=(400,), nodes=10, gap=0.03)
+PART = SearchBudget(pairs=(100, 200), nodes=10, gap=0.03)
 """Limits of the integer program that replaces moves between a few hosts of a large cluster by fewer
-or cheaper moves. Chosen by ``bench installed``, with a cluster of 32 hosts in which 53 moves become
-48 after 12 programs. With 300 pairs, 56 programs are needed; with 650 pairs, 14 programs that take
-nine times as long."""
-PARTS = 16
-"""Maximum number of integer programs (:data:`PART`) that replace moves of one solution. A solution
-is a set of moves that brings the scores of all hosts into their target ranges. Each program takes
-0.1 to 1 s of processor time. Raised, plans with such programs take longer; lowered, target ranges
-are more often reached one plan later than possible. Chosen together with :data:`PART`."""
+or cheaper moves. Larger programs are solved once :data:`STALE` programs in a row have found nothing
+better. Chosen by ``bench installed`` and with random clusters of 12 to 30 hosts: one program takes
+0.03 to 0.15 s of processor time. Without the larger programs, plans copy up to 6 % more memory;
+with 400 pairs, plans take up to three times as long and copy about as much."""
+STALE = 15
+"""Number of integer programs in a row that find nothing better, after which larger programs are
+solved (:data:`PART`), or none. Raised, small programs are solved in vain; lowered, programs that
+take longer are solved while small ones would still find better moves. Not measured."""
+PAIRS = 5_000
+"""Maximum number of pairs of an instance and a host in all integer programs (:data:`PART`) that
+replace moves of one solution. A solution is a set of moves that brings the scores of all hosts into
+their target ranges. Raised, plans take longer; lowered, plans copy more memory. Measured on random
+clusters of 12 to 40 hosts with 21 to 102 moves: the programs take 1 to 7 s of processor time, and
+save up to 37 % of the memory to copy."""
+MANY = 20
+"""Number of moves from which integer programs (:data:`PART`) make a solution cheaper. A solution is
+a set of moves that brings the scores of all hosts into their target ranges. Raised, plans with
+fewer moves copy more memory; lowered, plans with few moves take longer and seldom become cheaper.
+Not measured."""
 CHEAP = 1.07
 """Memory to copy, as a multiple of that of the cheapest solution, at which no further integer
 programs (:data:`PART`) are solved for a solution with few enough moves. A solution is a set of
@@ -120,7 +133,7 @@ EXACT = 1e-6
 """Distance (score) that the scores keep from the ends of their target ranges in an integer program.
 Raised, good solutions are missed; lowered, rounding errors of the solver HiGHS take scores out of
 the target ranges. Fixed: the tolerance of HiGHS for integers."""
-PREMIUM = 1.1
+PREMIUM = 1.12
 """Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
 of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
 planner first searches a solution that copies little memory. A solution that needs fewer plans than
@@ -398,8 +411,9 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
     present = band_of(state)
     best = _best_band(present, lambda band: built(band, MOVE_PARTS[0]), reach)
     best.shorten(MOVE_PARTS, limits)
-    found = sorted([best, *_where_full(best, excess(state, present), reach, limits),
-                    *_exact(best, limits, best.plans(limits.budget))],
+    exact = list(_exact(best, limits, best.plans(limits.budget)))
+    found = sorted([best, *(exact or _with_better_parts(best, limits)),
+                    *_where_full(best, excess(state, present), reach, limits)],
                    key=lambda each: (each.left(), each.gib()))
     best = found[0]
     plans = best.plans(limits.budget)
@@ -414,6 +428,15 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
               for each in _exact(best, limits, plans, rounds))
     for each in itertools.chain([best], rest, staged):
         yield [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in each.sequence()]
+
+
+def _with_better_parts(best: 'Leveling', limits: Limits) -> 'Iterator[Leveling]':
+    """Yield a cheaper solution, in which integer programs have replaced moves of ``best``. Yield
+    nothing if ``best`` has less than :data:`MANY` moves, or if programs cannot be used."""
+    if best.is_solvable and best.count >= MANY and not limits.is_over:
+        other = best.with_moves(best.plan)
+        other.solve_parts(limits)
+        yield other
 
 
 def _where_full(best: 'Leveling', before: float, reach: int,
@@ -462,9 +485,7 @@ def _exact(best: 'Leveling', limits: Limits, plans: int,
     program.keep_imbalances(thresholds, np.zeros(len(thresholds)))
     found = BUDGET.solve(program, limits)
     if found is not None:
-        other = Leveling(space, best.band)
-        for vm, host in plan_of(space, program, found):
-            other.move(vm, host)
+        other = best.with_moves(plan_of(space, program, found))
         other.trim()
         yield other
 
@@ -473,7 +494,7 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
                       limits: Limits) -> 'Iterator[Leveling]':
     """Yield solutions that are to need one plan less than ``best``. The first solutions are built
     with a higher and higher fixed cost of a move. The next solution begins with moves to even
-    loads. Last, integer programs change the solution with the fewest moves.
+    loads. Last, integer programs change one of these solutions.
 
     :param built: function that builds a solution for a Band and a fixed cost of a move, which is
         given as a multiple of the mean memory of an instance
@@ -488,13 +509,12 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
         other.purpose.fewer = int(SPARE * few.budget)
         other.shorten(parts, limits)
         yield other
-        if (not other.left() and other.gib() <= PREMIUM * best.gib()
-                and other.count <= NEARLY * few.budget):
+        if not other.left() and other.count <= NEARLY * few.budget:
             found.append(other)
     if found and best.is_solvable:
-        fewest = min(found, key=lambda each: each.count)
-        fewest.solve_parts(CHEAP * best.gib(), limits)
-        yield fewest
+        nearest = min(found, key=lambda each: each.purpose.total(each))
+        nearest.solve_parts(limits, CHEAP * best.gib())
+        yield nearest
 
 
 def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
@@ -505,9 +525,7 @@ def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
     """
     solutions = []
     for end in local_search.found_once(best.space, limits).kept:
-        solutions.append(Leveling(best.space, best.band))
-        for vm, host in end.plan:
-            solutions[-1].move(vm, host)
+        solutions.append(best.with_moves(end.plan))
         solutions[-1].trim()
     return min(solutions, key=lambda each: (each.left(), each.gib()))
 
@@ -651,6 +669,18 @@ class Leveling(Search):
         return np.concatenate([self.scores + self.beyond,
                                self.space.scores[self.scores.shape[1]:].T], axis=1)
 
+    @property
+    def plan(self) -> Plan:
+        """The moves (instance, host) of the solution, in no particular order."""
+        return [(vm, int(self.place[vm])) for vm in self.moved.tolist()]
+
+    def with_moves(self, plan: Plan) -> 'Leveling':
+        """Return another solution for the same search space and bands, with the given moves."""
+        other = Leveling(self.space, self.band)
+        for vm, host in plan:
+            other.move(vm, host)
+        return other
+
     def gib(self) -> float:
         """Return the GiB of memory that the moves copy."""
         return float(self.memory[self.moved].sum())
@@ -708,38 +738,49 @@ class Leveling(Search):
         policy leaves hosts out of its imbalance."""
         return self.space.model.prices.are_free and self.space.problem.left_out is None
 
-    def solve_parts(self, most: float, limits: Limits) -> None:
-        """Replace some moves by fewer or cheaper moves. Each of at most :data:`PARTS` integer
-        programs chooses the best places on a few hosts for the instances that are now on these
-        hosts. Stop once the solution has no more moves than it should have and copies at most
-        ``most`` GiB. No program is solved for hosts that a program has not improved since the last
-        change."""
+    def solve_parts(self, limits: Limits, enough: float = 0.0) -> None:
+        """Replace some moves by fewer or cheaper moves. Each of several integer programs chooses
+        the best places on a few hosts for the instances that are now on these hosts (:data:`PART`).
+        No program is solved for hosts that a program has not improved since they last changed.
+
+        :param enough: memory in GiB. Stop once the solution copies at most this much, and has no
+            more moves than it should have
+        """
+        self.charge(MOVE_PARTS[-1])
         at_best: list[set[int]] = []
-        for _ in range(PARTS):
-            if (self.count <= self.purpose.fewer and self.gib() <= most) or limits.is_over:
-                break
-            hosts = self._drawn_hosts()
-            if any(each.issuperset(hosts.tolist()) for each in at_best):
-                continue
-            before, total = self._all(), self.purpose.total(self)
-            for vm, host in self._best_places(hosts, limits):
-                self.move(vm, host)
-            if self.purpose.total(self) < total - TOLERANCE:
-                at_best = []
-            else:
-                self._restore(before)
-                at_best.append(set(hosts.tolist()))
+        pairs = 0
+        for most in PART.pairs:
+            stale = 0
+            while (stale < STALE and pairs < PAIRS and not limits.is_over
+                   and (self.count > self.purpose.fewer or self.gib() > enough)):
+                hosts = self._drawn_hosts(most)
+                drawn = set(hosts.tolist())
+                stale += 1
+                if any(each >= drawn for each in at_best):
+                    continue
+                before, total = self._all(), self.purpose.total(self)
+                pairs += len(hosts) * sum(len(self.residents[host]) for host in drawn)
+                for vm, host in self._best_places(hosts, limits):
+                    self.move(vm, host)
+                if self.purpose.total(self) < total - TOLERANCE:
+                    at_best = [each for each in at_best if not each & drawn]
+                    stale = 0
+                else:
+                    self._restore(before)
+                    at_best.append(drawn)
         self.trim()
 
-    def _drawn_hosts(self) -> np.ndarray:
+    def _drawn_hosts(self, most: int) -> np.ndarray:
         """Return intp, sorted: the hosts of an integer program. The program has the sources and
-        destinations of some moves, drawn at random."""
+        destinations of some moves, drawn at random.
+
+        :param most: maximum number of pairs of an instance and a host
+        """
         drawn: set[int] = set()
         for vm in self.chance.permutation(self.moved).tolist():
             more = drawn | {int(self.home[vm]), int(self.place[vm])}
-            if len(more) * sum(len(self.residents[host]) for host in more) > PART.most_pairs:
-                break
-            drawn = more
+            if len(more) * sum(len(self.residents[host]) for host in more) <= most:
+                drawn = more
         return np.array(sorted(drawn), dtype=np.intp)
 
     def _best_places(self, hosts: np.ndarray, limits: Limits) -> list[tuple[int, int]]:

@@ -274,10 +274,17 @@ class LevelTest(testtools.TestCase):
         for seed in (0, 2, 3):
             leveling = self.leveled(inputs.random_cluster(seed, 16, 160, fill=.6), fewer=2)
             space = leveling.space
-            leveling.solve_parts(np.inf, ANYWHERE)
+            leveling.solve_parts(ANYWHERE, np.inf)
             self.assertLessEqual(leveling.count, leveling.purpose.fewer)
             self.assertTrue(space.state.after([(int(space.vms[vm]), int(space.hosts[host])) for
                                                vm, host in leveling.sequence()]).is_balanced)
+
+    def test_integer_programs_copy_less_memory(self):
+        leveling = self.leveled(inputs.random_cluster(4, 20, 200, fill=.7), fewer=0)
+        before = leveling.gib()
+        leveling.solve_parts(ANYWHERE)
+        self.assertLess(leveling.gib(), .95 * before)
+        self.assertEqual(0.0, leveling.left())
 
     def test_no_host_gets_more_than_its_room(self):
         for seed in (5, 6, 12):
@@ -293,7 +300,7 @@ class LevelTest(testtools.TestCase):
             return best(hosts, limits)
 
         leveling._best_places = spy
-        leveling.solve_parts(np.inf, ANYWHERE)
+        leveling.solve_parts(ANYWHERE, np.inf)
         self.assertLessEqual(leveling.count, leveling.purpose.fewer)
 
     def test_no_integer_program_is_solved_again_for_hosts_that_are_at_their_best(self):
@@ -305,7 +312,7 @@ class LevelTest(testtools.TestCase):
             return best(hosts, limits)
 
         leveling._best_places = spy
-        leveling.solve_parts(np.inf, ANYWHERE)
+        leveling.solve_parts(ANYWHERE, np.inf)
         self.assertGreater(len(solved), 0)
         for number, (place, hosts) in enumerate(solved):
             self.assertFalse([each for each in solved[:number]
