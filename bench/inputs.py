@@ -16,6 +16,7 @@ from kronos_nova.model import Problem
 DATA = pathlib.Path(__file__).parent / 'data'
 CPU_RATIO = 4.0
 POLICIES = 'cpu', 'memory'
+RANDOM = 'random_'
 
 
 def read(name: str):
@@ -55,15 +56,30 @@ def problem(*, mode: str, loads: np.ndarray, vm_host: np.ndarray, limits: np.nda
         'used': used, 'limits': limits, 'demands': demands, **others})
 
 
+def random_name(seed: int) -> str:
+    """Return the name of the random cluster with this seed, for :func:`cluster`."""
+    return f'{RANDOM}{seed}'
+
+
+def _drawn(seed: int, threshold: float, mode: str) -> Problem:
+    rng = np.random.default_rng(seed)
+    hosts = int(rng.integers(12, 31))
+    return random_cluster(seed, hosts, hosts * int(rng.integers(6, 13)), threshold,
+                          fill=float(rng.choice([.5, .6, .7, .8, .88])), mode=mode)
+
+
 @functools.cache
 def cluster(name: str, mode: str = 'spread', threshold: float = 0.05,
             own_scale: bool = True) -> Problem:
-    """Return a cluster of ``data/clusters`` as a Problem.
+    """Return a cluster of ``data/clusters`` as a Problem, or the random cluster whose name
+    :func:`random_name` returns.
 
     With ``own_scale`` an instance is a smaller part of a bigger host. Without it, an instance is
     the same part of every host as of its present one, as in a recorded snapshot without sizes of
     hosts.
     """
+    if name.startswith(RANDOM):
+        return _drawn(int(name.removeprefix(RANDOM)), threshold, mode)
     data = read(f'clusters/{name}')
     index = {host['name']: n for n, host in enumerate(data['hosts'])}
     size = np.array([[h['vcpus'], h['memory_mb']] for h in data['hosts']], float)

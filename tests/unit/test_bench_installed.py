@@ -156,6 +156,14 @@ class FiguresTest(testtools.TestCase):
                          (two['cycles / restraint 0'], two['GiB / least known']))
         self.assertEqual(3, len(list(installed._failures(installed._compared(cases)))))
 
+    def test_random_clusters_are_the_same_for_the_same_seed(self):
+        one, again, other = (inputs.cluster.__wrapped__(inputs.random_name(seed), threshold=.1)
+                             for seed in (1, 1, 2))
+        self.assertIn(len(one.hosts), range(12, 31))
+        self.assertEqual([.1, .1], one.thresholds.tolist())
+        self.assertEqual(one.vm_host.tolist(), again.vm_host.tolist())
+        self.assertNotEqual(one.vm_host.tolist(), other.vm_host.tolist())
+
     def test_hot_minutes_end_when_the_load_has_left(self):
         found = cloud([0.5, 0.45], [0, 0])
         made = [operation.MadeMove(0, 0, installation.BEGIN + 600, move(
