@@ -754,8 +754,9 @@ class Leveling(Search):
         pairs, most_pairs = 0, min(PAIRS, PAIRS_MOVE * self.count)
         for most in PART.pairs:
             stale = 0
-            while (stale < STALE and pairs < most_pairs and not limits.is_over
-                   and (self.count > self.purpose.fewer or self.gib() > enough)):
+            while (stale < STALE and pairs < most_pairs
+                   and (self.count > self.purpose.fewer or self.gib() > enough)
+                   and not limits.is_over):
                 hosts = self._drawn_hosts(most)
                 drawn = set(hosts.tolist())
                 stale += 1
