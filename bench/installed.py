@@ -40,7 +40,7 @@ def register(subparsers):
                         help='instead, random clouds of so many hosts: in four aggregates, with a '
                              'quarter of the budget each, and in one')
     parser.add_argument('--seeds', type=int, default=2, help='such clouds of each size (2)')
-    parser.add_argument('--random', type=int, metavar='N',
+    parser.add_argument('--random', type=int, default=0, metavar='N',
                         help='instead, N random clouds of 12 to 30 hosts')
     parser.add_argument('--seed', type=int, default=0, help='of the first random cloud (0)')
     parser.set_defaults(run=run)
@@ -54,7 +54,7 @@ def run(args) -> report.Report:
         tables, failures = split.tables(args)
         return report.Report(tables=tables, failures=tuple(failures), notes=SPLIT_NOTES)
     names = args.clusters or [
-        inputs.random_name(args.seed + n) for n in range(args.random or 0)] or [
+        inputs.random_name(args.seed + n) for n in range(args.random)] or [
         name for name in inputs.cluster_names() if len(inputs.cluster(name).hosts) <= 100]
     rows, compared = [], []
     for name in names:
