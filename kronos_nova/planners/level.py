@@ -797,8 +797,8 @@ class Leveling(Search):
             return []
         space, is_there = self.space, np.isin(self.place, hosts)
         is_own = is_there & np.isin(self.home, hosts)
-        state = space.state.after([(int(space.vms[vm]), int(space.hosts[self.place[vm]]))
-                                   for vm in self.moved.tolist() if not is_there[vm]])
+        state = space.state.after([(int(space.vms[vm]), int(space.hosts[host]))
+                                   for vm, host in self.plan if not is_there[vm]])
         surplus = self.count - self.purpose.fewer
         part = BEYOND if surplus > 0 else MOVE_PARTS[-1]
         program = Program(
