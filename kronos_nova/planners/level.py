@@ -325,7 +325,8 @@ class Level:
             left = dataclasses.replace(limits, budget=limits.budget - len(moves))
             more, is_whole = _best_possible(capped.after(moves), left)
             moves += more
-            if not more or is_whole or limits.is_past:
+            is_full = len(moves) >= limits.budget
+            if not more or is_whole or is_full or limits.is_past:
                 break
         moves = without_detours(capped, moves, functools.partial(excess, band=band_of(capped)))
         return order.carry_out(moves, state, lambda source: 'evens the load')

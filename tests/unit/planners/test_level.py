@@ -1,6 +1,7 @@
 """Every policy within its target, with the least memory to copy."""
 
 import dataclasses
+import itertools
 import warnings
 
 import fixtures
@@ -203,6 +204,12 @@ class LevelTest(testtools.TestCase):
         steps = Level().plan(state, Limits(budget=20, overload_ceiling=9.0))
         self.assertTrue(state.is_balanced)
         self.assertLess(len({step.vm for step in steps}), len(steps))
+
+    def test_the_search_ends_with_the_budget(self):
+        for seed, budget in itertools.product((0, 1), (1, 2, 5)):
+            state = clouds.start(clouds.crowded(seed, hosts=5, free=1, threshold=.1))
+            steps = Level().plan(state, Limits(budget=budget, overload_ceiling=9.0))
+            self.assertLessEqual(len(steps), budget)
 
     def test_a_search_may_undo_every_move(self):
         with warnings.catch_warnings():
