@@ -416,9 +416,10 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
     best = _best_band(present, lambda band: built(band, MOVE_PARTS[0]), reach)
     best.shorten(MOVE_PARTS, limits)
     exact = list(_exact(best, limits, best.plans(limits.budget)))
-    found = sorted([best, *(exact or _with_better_parts(best, limits)),
-                    *_where_full(best, excess(state, present), reach, limits)],
-                   key=lambda each: (each.left(), each.gib()))
+    found = [best, *exact, *_where_full(best, excess(state, present), reach, limits)]
+    if not exact:
+        found += _with_better_parts(min(found, key=_rank), limits)
+    found.sort(key=_rank)
     best = found[0]
     plans = best.plans(limits.budget)
     if 1 < plans <= FEW_PLANS and not best.left():
@@ -432,6 +433,11 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
               for each in _exact(best, limits, plans, rounds))
     for each in itertools.chain([best], rest, staged):
         yield [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in each.sequence()]
+
+
+def _rank(each: 'Leveling') -> tuple[float, float]:
+    """Return a sort key of solutions: the excess that is left, then the GiB to copy."""
+    return each.left(), each.gib()
 
 
 def _with_better_parts(best: 'Leveling', limits: Limits) -> 'Iterator[Leveling]':
@@ -531,7 +537,7 @@ def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
     for end in local_search.found_once(best.space, limits).kept:
         solutions.append(best.with_moves(end.plan))
         solutions[-1].trim()
-    return min(solutions, key=lambda each: (each.left(), each.gib()))
+    return min(solutions, key=_rank)
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
@@ -551,7 +557,7 @@ def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'L
         lows = np.unique(np.concatenate([scores, scores - (band.high - band.low)[policy]]))
         for low in lows[np.argsort(np.abs(lows - band.low[policy]), kind='stable')][:PLACES]:
             other = build(best.band.moved(policy, float(low)))
-            if (other.left(), other.gib()) < (best.left(), best.gib()):
+            if _rank(other) < _rank(best):
                 best = other
     return best
 
@@ -720,16 +726,18 @@ class Leveling(Search):
 
     def trim(self) -> None:
         """Undo needless moves, the moves of the largest instances first. A move is needless if
-        every policy is within its threshold without the move. Then centre each band (target range
-        of scores) on the scores. Do nothing if a policy is above its threshold."""
+        every policy is within its threshold without the move. If a policy is above its threshold, a
+        move is needless if the sum of the excesses is not higher without the move. Then centre each
+        band (target range of scores) on the scores, unless a policy is above its threshold."""
         widths = self.band.high - self.band.low + TOLERANCE
-        if (self._imbalances() > widths).any():
-            return
+        is_level, most = self._is_within(widths), self.excess.sum() + TOLERANCE
         for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
             there = int(self.place[vm])
-            if self.purpose.allows(self, [(vm, int(self.home[vm]))]) and self.undo(vm) and (
-                    self._imbalances() > widths).any():
+            if self.purpose.allows(self, [(vm, int(self.home[vm]))]) and self.undo(vm) and not (
+                    self._is_within(widths) if is_level else self.excess.sum() <= most):
                 self.move(vm, there)
+        if not is_level:
+            return
         low, high = self._ends()
         self.purpose.band = Band((low + high - widths) / 2, (low + high + widths) / 2,
                                  self.band.weights)
@@ -826,9 +834,10 @@ class Leveling(Search):
             return scores.min(axis=1), scores.max(axis=1)
         return spans.ends(scores, left_out)[::-1]
 
-    def _imbalances(self) -> np.ndarray:
+    def _is_within(self, widths: np.ndarray) -> bool:
+        """Return True if the imbalance of each policy is at most its width, float64 (P,)."""
         low, high = self._ends()
-        return high - low
+        return bool((high - low <= widths).all())
 
     def sequence(self) -> list[tuple[int, int]]:
         """Return the moves in the order in which they are to be made. Moves that remove excess come

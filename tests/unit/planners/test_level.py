@@ -199,6 +199,22 @@ class LevelTest(testtools.TestCase):
         self.assertLess(copied(problem, steps), 400 * 1024)
         self.assertLess(len(steps), 40)
 
+    def test_integer_programs_make_moves_to_even_loads_cheaper(self):
+        # Only the search of spread reaches the threshold; its moves copy 678 GiB.
+        problem = inputs.cluster(inputs.random_name(9705), threshold=.05)
+        state = State(trial.model_of(problem))
+        steps = Level().plan(state, Limits(budget=1000))
+        self.assertTrue(state.is_balanced)
+        self.assertLess(copied(problem, steps), 560 * 1024)
+
+    def test_needless_moves_are_undone_above_the_threshold_too(self):
+        # The server of 0.9 fits within the threshold on no host.
+        state = clouds.start(cloud([.9, .2, .2, .2, .2, 0], [0, 1, 1, 2, 2, 2], 3, .05))
+        leveling = Leveling(SearchSpace(state, 10, hosts_that_matter(state, 10)), band_of(state))
+        leveling.move(leveling.space.vms.tolist().index(5), 1)
+        leveling.trim()
+        self.assertEqual([], leveling.plan)
+
     def test_the_search_goes_on_from_the_moves_of_a_solution_that_has_no_order(self):
         state = clouds.start(clouds.crowded(0, hosts=5, free=1, threshold=.1))
         steps = Level().plan(state, Limits(budget=20, overload_ceiling=9.0))
