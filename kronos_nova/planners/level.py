@@ -733,7 +733,7 @@ class Leveling(Search):
         is_level, most = self._is_within(widths), self.excess.sum() + TOLERANCE
         for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
             there = int(self.place[vm])
-            if self.purpose.allows(self, [(vm, int(self.home[vm]))]) and self.undo(vm) and not (
+            if self.undo(vm) and not (
                     self._is_within(widths) if is_level else self.excess.sum() <= most):
                 self.move(vm, there)
         if not is_level:

@@ -395,7 +395,7 @@ class Search:
         while self.rated < end and self.count and not limits.is_over:
             before = self._all()
             gone = self._ruined().tolist()
-            # The room of an instance may be free only once others have gone back.
+            # An instance may fit on its original host only once others have gone back.
             for vm in [vm for vm in gone if not self.undo(vm)]:
                 self.undo(vm)
             self.build(len(gone) + REBUILT, limits)
@@ -410,10 +410,12 @@ class Search:
         self.blur = 0.0
 
     def undo(self, vm: int) -> bool:
-        """Undo the move of an instance if no other instance has taken the room on its original
-        host. Return True if the move was undone."""
+        """Undo the move of an instance if its original host still has the room for the instance,
+        and if the purpose allows the instance there. Other instances may have come to this host in
+        the meantime. Return True if the move was undone."""
         home, sizes = int(self.home[vm]), self.sizes[~self.held, vm]
-        fits = bool((sizes <= self.free[~self.held, home] + TOLERANCE).all())
+        fits = bool((sizes <= self.free[~self.held, home] + TOLERANCE).all()
+                    and self.purpose.allows(self, [(vm, home)]))
         if fits:
             self.move(vm, home)
         return fits

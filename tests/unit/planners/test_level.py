@@ -10,6 +10,7 @@ import testtools
 
 from bench import inputs
 from bench import trial
+from kronos_nova.model import Group
 from kronos_nova.model import Prices
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
@@ -285,12 +286,16 @@ class LevelTest(testtools.TestCase):
 
     def leveled(self, problem, fewer):
         """A solution that is to have so many moves less than the search has found."""
-        state = State(trial.model_of(problem))
+        leveling = self.searched(State(trial.model_of(problem)))
+        leveling.purpose.fewer = leveling.count - fewer
+        return leveling
+
+    def searched(self, state):
+        """The solution that the search finds."""
         leveling = Leveling(SearchSpace(state, 200, hosts_that_matter(state, 200)), band_of(state))
         leveling.charge(.5)
         leveling.build(200, ANYWHERE)
         leveling.shorten((.5, .1), ANYWHERE)
-        leveling.purpose.fewer = leveling.count - fewer
         return leveling
 
     def test_integer_programs_for_a_few_hosts_each_need_fewer_moves(self):
@@ -313,6 +318,29 @@ class LevelTest(testtools.TestCase):
         for seed in (5, 6, 12):
             leveling = self.leveled(inputs.random_cluster(seed, 12, 120, fill=.88), fewer=0)
             self.assertLessEqual(-1e-6, leveling.free.min())
+
+    def test_no_instance_goes_back_to_a_member_of_its_group(self):
+        group = Group(uuid='g', name='g', members=np.array([0, 1]), anti=True, hard=True)
+        state = clouds.start(clouds.idle([0, 1], hosts=3, groups=(group,)))
+        leveling = Leveling(SearchSpace(state, 2), band_of(state))
+        leveling.move(0, 2)
+        leveling.move(1, 0)
+        self.assertFalse(leveling.undo(0))
+        self.assertEqual([2, 0], leveling.place.tolist())
+        self.assertTrue(leveling.undo(1))
+        self.assertTrue(leveling.undo(0))
+
+    def test_the_members_of_a_group_stay_apart_in_a_search(self):
+        problem = inputs.random_cluster(0, 6, 48, fill=.6)
+        on = [np.flatnonzero(problem.vm_host == host) for host in range(6)]
+        groups = tuple(Group(
+            uuid=f'g{n}', name=f'g{n}', anti=True, hard=True,
+            members=np.sort([vms[n] for vms in on[n % 2:][:5] if len(vms) > n])) for n in range(6))
+        state = clouds.start(dataclasses.replace(problem, groups=groups))
+        leveling = self.searched(state)
+        for group in groups:
+            places = leveling.place[group.members].tolist()
+            self.assertEqual(len(places), len(set(places)))
 
     def test_integer_programs_end_once_there_are_few_enough_moves(self):
         leveling = self.leveled(inputs.random_cluster(0, 16, 160, fill=.6), fewer=2)
