@@ -130,7 +130,8 @@ class Drains:
         """
         waits = (f'an evaluation of aggregate {drain.aggregate}, which {why}; '
                  f'{drains.released_by(drain.host)}')
-        if waits != drain.waits_for and self.note(drain, (drain.state,), waits_for=waits):
+        if (waits, True) != (drain.waits_for, drain.waits_in_vain) and self.note(
+                drain, (drain.state,), waits_for=waits, waits_in_vain=True):
             LOG.warning('The drain of host %s waits for %s', drain.host, waits)
 
     @retried
@@ -225,6 +226,10 @@ def read(session: orm.Session, states: Collection[str] = drains.ACTIVE) -> list[
 
 
 def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values as they are stored. A new text ``waits_for`` without ``waits_in_vain`` is
+    about a drain that does not wait in vain."""
+    if 'waits_for' in values:
+        values = {'waits_in_vain': False, **values}
     return {name: json.dumps(value) if name in JSON else value for name, value in values.items()}
 
 

@@ -143,11 +143,11 @@ class HostDrains:
 
     def _note_unread(self, snapshot: Snapshot, each: Drain) -> None:
         """Record that a drain waits for an evaluation that finds its host. If the host has left its
-        aggregate, no server is blocked or stopped by the drain any more. If the host could not be
-        read, the rest stays as it was recorded before."""
+        aggregate, the drain waits in vain, and no server is blocked or stopped by the drain any
+        more. If the host could not be read, the rest stays as it was recorded before."""
         values: dict[str, Any] = {'waits_for': _unread(snapshot, each)}
         if each.aggregate not in snapshot.unread:
-            values |= {'blocked': {}, 'to_stop': []}
+            values |= {'waits_in_vain': True, 'blocked': {}, 'to_stop': []}
             if each.state == drains.BLOCKED:
                 self.drains.enter(each, (each.state,), drains.DRAINING, **values)
                 return

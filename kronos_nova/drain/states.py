@@ -72,8 +72,8 @@ GONE = 'Nova has no nova-compute of that name any more'
 
 
 def released_by(host: str) -> str:
-    """Return the end of the text about a drain that waits in vain: the command that ends the
-    drain."""
+    """Return the end of a text about a drain that only an operator ends: the command that ends
+    the drain."""
     return f'"host release {host}" ends the drain'
 
 
@@ -93,6 +93,8 @@ class Drain:
     blocked : {uuid of a server that stays: reason}
     waits_for : text that lists everything for which the drain waits, without blocked servers; '' if
         the drain waits for nothing
+    waits_in_vain : True if no evaluation plans the drain until an operator does something, for
+        example because the host has left its aggregate; ``waits_for`` has the reason
     unmovable : treatment of servers that Nova does not migrate live, one of :data:`UNMOVABLE`
     to_stop : uuids of servers to be stopped now, because no other servers are left on the host
     stopped : {uuid of a server that the drain stops: :data:`STOPPING`, :data:`STOPPED` or
@@ -119,6 +121,7 @@ class Drain:
     left: int | None = None
     blocked: Mapping[str, str] = field(default_factory=dict)
     waits_for: str = ''
+    waits_in_vain: bool = False
     problem: str = ''
     finished_at: datetime.datetime | None = None
     unmovable: str = LEAVE
@@ -126,12 +129,6 @@ class Drain:
     stopped: Mapping[str, str] = field(default_factory=dict)
     is_ours: bool = False
     is_unwatched: bool = False
-
-    @property
-    def waits_in_vain(self) -> bool:
-        """True if no evaluation plans the drain until an operator does something, for example
-        because the host has left its aggregate; False otherwise."""
-        return self.waits_for.endswith(released_by(self.host))
 
     def has_stopped(self, uuid: str, status: str) -> bool:
         """Return True if a server is off because the drain stopped the server; False otherwise. A

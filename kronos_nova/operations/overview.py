@@ -213,7 +213,7 @@ class Observer:
             host=each.host, aggregate=each.aggregate, state=each.state, left=each.left,
             requested_by=each.requested_by, blocked=len(each.blocked),
             remaining_seconds=self._remaining(leaving.get(each.host), observed, now),
-            waits_in_vain=each.waits_for if each.waits_in_vain else None)
+            waits_for=each.waits_for, waits_in_vain=each.waits_in_vain)
             for each in found]
 
     def _remaining(self, waiting: Sequence[moves.MoveRecord] | None,
@@ -253,7 +253,7 @@ class Observer:
             if found.waits_in_vain:
                 yield status.Problem(
                     severity=status.WARNING,
-                    what=f'The drain of {found.host} waits for {found.waits_in_vain}.',
+                    what=f'The drain of {found.host} waits for {found.waits_for}.',
                     remedy=f'Until it ends, aggregate {found.aggregate} is not balanced.')
         for aggregate in aggregates:
             is_on = aggregate.level != automation.OFF

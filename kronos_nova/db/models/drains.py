@@ -40,6 +40,7 @@ class DrainRow(Base):
     left: Mapped[int | None] = mapped_column(sa.Integer)
     blocked: Mapped[str] = mapped_column(Text, nullable=False)
     waits_for: Mapped[str] = mapped_column(Text, nullable=False, default='')
+    waits_in_vain: Mapped[bool] = mapped_column(sa.Boolean, nullable=False, default=False)
     problem: Mapped[str] = mapped_column(Text, nullable=False)
     finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 

@@ -410,6 +410,9 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('WARNING: The drain of compute7 waits for an evaluation of aggregate hpc, '
                       'which Nova does not have any more; "host release compute7" ends the drain.',
                       self.manage('status', expected=LOOK))
+        [drain] = json.loads(self.manage('status', '-f', 'json', expected=LOOK))['drains']
+        self.assertEqual((board.get('d').waits_for, True),
+                         (drain['waits_for'], drain['waits_in_vain']))
         board.note(board.get('d'), ('draining',), waits_for='moves in progress: one')
         self.manage('status', expected=WELL)
 

@@ -702,6 +702,7 @@ class DrainingTest(CycleTestCase):
         del self.cloud.read
         self.run_cycle()
         self.assertNotIn('cell one', self.board.get('d').waits_for)
+        self.assertIs(False, found.waits_in_vain)  # an evaluation may read it at any time
 
     def test_a_host_that_is_no_longer_read_is_not_empty(self):
         self.drain()
@@ -721,6 +722,10 @@ class DrainingTest(CycleTestCase):
         self.assertEqual(('draining', None, {}), (found.state, found.left, found.blocked))
         self.assertEqual('an evaluation that finds a: it is not in aggregate gpu any more; "host '
                          'release a" ends the drain', found.waits_for)
+        self.assertIs(True, found.waits_in_vain)
+        self.cloud.aggregates = {'gpu': ('a', 'b')}
+        self.run_cycle()
+        self.assertIs(False, self.board.get('d').waits_in_vain)
 
     def test_servers_that_were_blocked_are_not_when_their_host_has_left_its_aggregate(self):
         """None of them is stopped any more."""
@@ -746,6 +751,7 @@ class DrainingTest(CycleTestCase):
         self.assertEqual(('draining', None, {}), (found.state, found.left, found.blocked))
         self.assertEqual('an evaluation of aggregate gpu, which Nova does not have any more; "host '
                          'release a" ends the drain', found.waits_for)
+        self.assertIs(True, found.waits_in_vain)
 
     def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
         self.drain()

@@ -1,6 +1,7 @@
 """The states of plans and drains: a table of legal transitions, and one function that writes."""
 
 import ast
+import functools
 import itertools
 
 import testtools
@@ -108,6 +109,24 @@ class DrainLifeTest(testtools.TestCase):
         self.assertFalse(self.drains.note(drain, drains.ACTIVE, left=3))
         self.assertEqual((drains.EMPTY, None), (self.drains.get('d1').state,
                                                 self.drains.get('d1').left))
+
+    def test_that_a_drain_waits_in_vain_is_a_fact_of_its_own(self):
+        drain = self.drain(1, drains.DRAINING)
+        note = functools.partial(self.drains.note, drain, drains.ACTIVE)
+        for values, expected in (
+                ({'waits_for': f'anything; {drains.released_by("h1")}'}, False),
+                ({'waits_for': 'an evaluation', 'waits_in_vain': True}, True),
+                ({'left': 3}, True),  # another fact
+                ({'waits_for': 'an evaluation'}, False)):
+            self.assertTrue(note(**values))
+            self.assertIs(expected, self.drains.get('d1').waits_in_vain)
+
+    def test_a_drain_that_has_ended_waits_neither_for_anything_nor_in_vain(self):
+        drain = self.drain(1, drains.DRAINING)
+        self.drains.note(drain, drains.ACTIVE, waits_for='an evaluation', waits_in_vain=True)
+        self.drains.enter(drain, (drains.DRAINING,), drains.RELEASING)
+        found = self.drains.get('d1')
+        self.assertEqual(('', False), (found.waits_for, found.waits_in_vain))
 
     def test_each_state_of_both_is_reached(self):
         for table, first in ((transitions.PLAN_TRANSITIONS, {plans.OBSERVED, plans.PROPOSED}),

@@ -19,8 +19,9 @@ from kronos_client.contract.operation import Operation
 
 class Drain(Response):
     """The drain of a host, and its progress. ``blocked`` is {uuid of a server that cannot leave:
-    reason}. ``waits_for`` is a text about other reasons why the drain waits. ``stopped`` is {uuid
-    of a server that the drain stops: ``stopping``, ``stopped`` or ``starting``}."""
+    reason}. ``waits_for`` is a text about other reasons why the drain waits. ``waits_in_vain`` is
+    true if no evaluation plans the drain until an operator does something. ``stopped`` is {uuid of
+    a server that the drain stops: ``stopping``, ``stopped`` or ``starting``}."""
 
     uuid: str
     host: str
@@ -42,6 +43,7 @@ class Drain(Response):
     finished_at: Maybe
     unmovable: str = 'leave'
     stopped: dict[str, str] = {}
+    waits_in_vain: bool = False
 
 
 class Drains(Response):

@@ -143,8 +143,9 @@ class Worker(Response):
 class DrainState(Response):
     """A host that is being emptied, or that is empty and waits for its release. ``blocked`` is the
     number of servers that cannot leave. ``remaining_seconds`` is null if no move off the host is
-    planned, or if a move takes far longer than predicted. ``waits_in_vain`` is the reason why no
-    evaluation plans the drain until an operator does something; null if there is none."""
+    planned, or if a move takes far longer than predicted. ``waits_for`` is a text about other
+    reasons why the drain waits. ``waits_in_vain`` is true if no evaluation plans the drain until an
+    operator does something."""
 
     host: str
     aggregate: str
@@ -153,7 +154,8 @@ class DrainState(Response):
     left: int | None
     blocked: int
     remaining_seconds: float | None = None
-    waits_in_vain: str | None = None
+    waits_for: str = ''
+    waits_in_vain: bool = False
 
 
 class MaintainedHost(Response):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0031'
+revision = '0032'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -157,6 +157,7 @@ def create_operations() -> None:
         sa.Column('left', sa.Integer),
         sa.Column('blocked', TEXT, nullable=False),
         sa.Column('waits_for', TEXT, nullable=False),
+        sa.Column('waits_in_vain', sa.Boolean, nullable=False),
         sa.Column('problem', TEXT, nullable=False),
         sa.Column('finished_at', TIMESTAMP),
         sa.Index('drains_host_idx', 'host'),
