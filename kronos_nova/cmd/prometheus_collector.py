@@ -195,8 +195,8 @@ def _policies(seen: overview.Overview, reports: Reports) -> Iterator[Metric]:
                   for key, found in measured.items()})
     ages = {key: [policy.sample_age for policy in found if policy.sample_age is not None]
             for key, found in measured.items()}
-    yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest sample of any policy when '
-                 'it was read.', ('aggregate',),
+    yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest sample of any policy at '
+                 'the beginning of the evaluation; at least 0.', ('aggregate',),
                  {key: max(found) for key, found in ages.items() if found})
 
 

@@ -909,10 +909,16 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, Any]:
     """Return the fields ``coverage`` and ``sample_age`` of a policy's PolicyReport, as {field:
-    value}."""
+    value}.
+
+    A sample may be some seconds later than the evaluation, because Prometheus computes the answer
+    after the evaluation has begun, and because clocks differ. The age of this sample is 0. The age
+    of a sample that is later by more than ``max_sample_age`` is not known.
+    """
     found = load.answered.get(name, Answered())
-    age = given.planner_ports.now - found.oldest
-    return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
+    age, most = given.planner_ports.now - found.oldest, given.options.max_sample_age
+    is_known = not math.isnan(age) and (most is None or age >= -most)
+    return {'coverage': found.coverage, 'sample_age': max(age, 0.0) if is_known else None}
 
 
 def _host_scores(scope: Scope, load: Load, after: State | None) -> Iterator[HostScore]:

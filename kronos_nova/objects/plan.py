@@ -240,9 +240,9 @@ class PolicyReport:
     ``no_data``, ``detail`` is the reason, and the imbalances are None.
 
     ``coverage`` is the fraction of available hosts that have a sample. ``sample_age`` is the age of
-    the oldest sample in seconds; None if there are no samples. ``noise`` is the imbalance that
-    chance alone causes on average between hosts with equal expected loads; None if the variances of
-    the loads are unknown.
+    the oldest sample in seconds, at least 0; None if there are no samples, or if the age is not
+    known. ``noise`` is the imbalance that chance alone causes on average between hosts with equal
+    expected loads; None if the variances of the loads are unknown.
     """
 
     name: str

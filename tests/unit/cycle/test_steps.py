@@ -952,6 +952,15 @@ class PipelineTest(PipelineTestCase):
                              ports).aggregates
         self.assertEqual('planned', report.outcome)
         self.assertIn('samples from the future', ''.join(report.warnings))
+        self.assertIsNone(report.policies[0].sample_age)  # it is not known
+
+    def test_the_age_of_a_sample_is_never_negative(self):
+        """Prometheus answers later than the evaluation began, and its clock may be ahead."""
+        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW - 2)
+        for options in (self.options, dataclasses.replace(self.options, max_sample_age=300)):
+            report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                                 options, ports).aggregates
+            self.assertEqual(0.0, report.policies[0].sample_age)
 
     def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
         del self.source.answers['imbalance']['h1']
