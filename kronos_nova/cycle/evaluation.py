@@ -100,6 +100,7 @@ class Cycle:
         self._note_problems(seen.snapshot, options, allocations.problems)
         self._choose_aggregates(seen.snapshot, options, planner_ports)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
+        settled = self._with_held(seen.read.after_moves(), allocations.held)
         seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot,
                                                                   allocations.held))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
@@ -116,7 +117,7 @@ class Cycle:
             report = self._with_covering_plans(
                 report, seen.snapshot, kept.snapshot if kept else seen.snapshot, options,
                 planner_ports, history)
-        report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
+        report = self._with_losses(report, settled, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
 
@@ -217,7 +218,11 @@ class Cycle:
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
         """Return the CycleReport with two more figures for each aggregate: slots (how many more
         servers fit), and the number of hosts whose loss is covered. The loss of a host is covered
-        if all its servers could restart elsewhere. An error in this step does not affect plans."""
+        if all its servers could restart elsewhere. An error in this step does not affect plans.
+
+        :param snapshot: the cloud after the migrations in progress. During a migration, the server
+            has allocations on two hosts, so losses would seem not to be covered for some minutes
+        """
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:

@@ -170,7 +170,7 @@ class OpenStackInventory:
             server_groups=tuple(shape.server_group(g) for g in groups),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)
                                    for uuid, found in trees.sharing.items()),
-        ).with_moves_under_way(migrations)
+        ).with_moves_under_way(shape.with_arrived(migrations, held))
 
     def _compute(self, path: str, key: str) -> list[dict]:
         return self._get(path)[key]

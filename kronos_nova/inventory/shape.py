@@ -368,6 +368,17 @@ def move_under_way(migration: dict) -> MoveUnderWay:
                         source=migration['source_compute'], destination=migration['dest_compute'])
 
 
+def with_arrived(moves: Iterable[MoveUnderWay],
+                 held: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[MoveUnderWay]:
+    """Yield the moves, with the allocations that their instances have on their destinations.
+
+    :param held: {host: result of :func:`held_by_consumer` for the host}
+    """
+    for move in moves:
+        yield dataclasses.replace(
+            move, arrived=held.get(move.destination, {}).get(move.instance_uuid, {}))
+
+
 def past_move(migration: dict) -> PastMove:
     ended_at = clock.parsed(migration['updated_at'] or migration['created_at'])
     return PastMove(instance_uuid=migration['instance_uuid'], source=migration['source_compute'],

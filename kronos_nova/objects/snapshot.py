@@ -273,12 +273,16 @@ class ServerGroup:
 class MoveUnderWay:
     """A migration in progress, which Kronos or any other user requested. The instance is still
     listed on ``source``. The resources that the instance needs on the destination are already
-    included in ``used`` of the destination and of the sharing providers, unless ``used`` is
-    None."""
+    included in ``used`` of the destination and of the sharing providers, unless ``used`` is None.
+
+    ``arrived`` are the allocations that Nova has already made for the instance on the provider tree
+    of the destination; empty if there are none, or if they are not known. Recordings leave them
+    out."""
 
     instance_uuid: str
     source: str
     destination: str
+    arrived: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +331,44 @@ class Snapshot:
                         for providers in (self.hosts, self.shared_providers))
         return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
                                    moves_under_way=tuple(added.values()))
+
+    def after_moves(self) -> 'Snapshot':
+        """Return a copy of the snapshot in which the moves in progress have completed. Each of
+        these instances is on its destination, and its source has the room of the instance again.
+
+        A move stays in progress if its amounts are not known, or if its instance uses NUMA cells or
+        devices, because the cells and devices on the destination are not known.
+        """
+        known = {host.name: host for host in self.hosts}
+        instances = {instance.uuid: instance for instance in self.instances}
+        moving = {move.instance_uuid: move for move in self.moves_under_way}
+        freed: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+        pools, ended = pools_of(self.hosts, self.shared_providers), {}
+        for uuid, move in moving.items():
+            instance = instances.get(uuid)
+            if (instance is None or instance.cells or instance.devices
+                    or not (instance.resources or move.arrived)
+                    or move.source not in known or move.destination not in known):
+                continue
+            before, after = pools[move.source], pools[move.destination]
+            amounts = {**(instance.resources or move.arrived), **instance.shared_resources}
+            for name, amount in amounts.items():
+                # Until Nova has made the new allocations, those on a common pool are not doubled.
+                if not instance.resources or name not in before or (
+                        before[name] != after.get(name)):
+                    freed[before.get(name, known[move.source].uuid)][name] -= amount
+            ended[uuid] = dataclasses.replace(
+                instance, host=move.destination,
+                resources={name: amounts[name] for name in amounts if name not in after},
+                shared_resources={name: amounts[name] for name in amounts if name in after})
+        hosts, shared = (tuple(_using(provider, freed.get(provider.uuid, {}))
+                               for provider in providers)
+                         for providers in (self.hosts, self.shared_providers))
+        return dataclasses.replace(
+            self, hosts=hosts, shared_providers=shared,
+            instances=tuple(ended.get(each.uuid, each) for each in self.instances),
+            moves_under_way=tuple(move for move in self.moves_under_way
+                                  if move.instance_uuid not in ended))
 
     def refuse_unread(self, aggregate: str | None = None) -> None:
         """Raise an error if hosts could not be read, so that an answer about them would be wrong.
@@ -391,8 +433,8 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """Return a copy of a host or sharing provider with the amounts ``more`` added to ``used``.
-    Return the provider unchanged if ``used`` is unknown."""
+    """Return a copy of a host or sharing provider with the amounts ``more`` added to ``used``. The
+    amounts may be negative. Return the provider unchanged if ``used`` is unknown."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)

@@ -188,7 +188,7 @@ class InProcessInventory:
                                    for uuid, found in trees.sharing.items()),
             unread=scope.unread(aggregates, {host: why for host, why in unread.items()
                                              if host in wanted}),
-        ).with_moves_under_way(records.moves)
+        ).with_moves_under_way(shape.with_arrived(records.moves, held))
 
     def _read_cells(self, context: RequestContext,
                     wanted: scope.HostScope) -> tuple[HostRecords, dict[str, str]]:

@@ -301,7 +301,8 @@ def _snapshot(snapshot: Snapshot, names: _Names) -> Snapshot:
             for group in snapshot.server_groups),
         moves_under_way=tuple(dataclasses.replace(
             move, instance_uuid=names.instance_uuid[move.instance_uuid],
-            source=names.host[move.source], destination=names.host[move.destination])
+            source=names.host[move.source], destination=names.host[move.destination],
+            arrived=names.classes(move.arrived))
             for move in snapshot.moves_under_way),
         shared_providers=tuple(dataclasses.replace(
             shared, uuid=names.shared_uuid[shared.uuid],

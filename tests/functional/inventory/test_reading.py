@@ -1,5 +1,6 @@
 """Reading the cloud, and no more than needed: Nova's tables by columns, placement by generation."""
 
+import collections
 import dataclasses
 import datetime
 
@@ -317,6 +318,21 @@ class ProviderCacheTest(test_two_ways.QemuTestCase):
             f'/os-migrations?instance_uuid={self.servers[0]["id"]}').body['migrations']
         self.assert_holds(migration['uuid'], {})
         self.read(2)
+
+    def test_a_live_migration_in_progress_is_seen_as_if_it_had_completed(self):
+        self.stub_out('nova.compute.manager.ComputeManager._do_live_migration',
+                      lambda *args, **kwargs: None)
+        self.migrate(self.servers[0], 'host2')
+        self._wait_for_migration_status(self.servers[0], ['queued'])
+        for way in (self.inventory, public_inventory(self)):
+            found = way.read()
+            self.assertEqual([1, 2], [host.used['VCPU'] for host in sorted(
+                found.hosts, key=lambda host: host.name)])
+            after = found.after_moves()
+            self.assertEqual(((), {'host1': 0, 'host2': 2}), (
+                after.moves_under_way, {host.name: host.used['VCPU'] for host in after.hosts}))
+            self.assertEqual({'host2': 2}, collections.Counter(
+                each.host for each in after.instances if each.resources['VCPU'] == 1))
 
     def test_all_is_read_again_now_and_then(self):
         self.inventory._providers = providers.ProviderCache(read_all_every=3)

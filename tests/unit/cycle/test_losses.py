@@ -42,6 +42,25 @@ class LossesTest(test_evaluation.CycleTestCase):
         self.assertEqual((0, 2, 'a'), (found.fits, found.does_not_fit, found.worst))
         self.assertIn('3 of 3 servers find no place, such as vm1: it needs 1 VCPU', found.why)
 
+    def test_a_migration_in_progress_counts_as_completed(self):
+        """During the migration, the server has allocations on both hosts."""
+        self.cloud.hosts, self.cloud.aggregates = 'abc', {'gpu': tuple('abc')}
+        self.cloud.placed, self.cloud.used = {'vm1': 'a', 'vm3': 'c'}, FULL
+        read = self.cloud.read
+
+        def migrating(scopes=None, moves=()):
+            found = read(scopes, moves)
+            return dataclasses.replace(
+                found, instances=tuple(dataclasses.replace(
+                    each, resources={} if each.uuid == 'vm1' else each.resources)
+                    for each in found.instances),
+            ).with_moves_under_way([snapshot.MoveUnderWay(
+                instance_uuid='vm1', source='a', destination='b', arrived={'VCPU': 2})])
+
+        self.patch(self.cloud, 'read', migrating)
+        [report] = self.run_cycle().aggregates
+        self.assertEqual((3, 0), (report.losses[0].fits, report.losses[0].does_not_fit))
+
     def test_the_option_turns_it_off(self):
         off = dataclasses.replace(test_evaluation.OPTIONS, failover_check_percent=0)
         [report] = self.run_cycle(engine_options=off).aggregates
