@@ -122,12 +122,11 @@ check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
     --results .nova-suite/gate --afresh --repeat 1
 # Its services wait for each other most of the time, so the next tests run beside it.
 begin demo env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
-# Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet. There a thread
-# cannot be made to die alone, as one of the tests does.
+# Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet.
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
 # Its plugins import trio, which cannot be imported under eventlet.
 export HYPOTHESIS_NO_PLUGINS=1
-suite nova-33 .venv-33/bin/python ./tests/functional --concurrency "$workers" --exclude-regex DeadConductor \
+suite nova-33 .venv-33/bin/python ./tests/functional --concurrency "$workers" \
     'functional.test_(loading|balancing|live_migration)' \
     'inventory.*columns_say.*(objects_say|pinned_to|is_old)' \
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'

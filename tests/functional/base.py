@@ -35,6 +35,15 @@ MOMENT = 0.5
 """Seconds, as between two looks of Nova's waits."""
 
 
+def death():
+    """The error by which a thread ends with nothing after it. Under eventlet, SystemExit would end
+    the process instead of the thread."""
+    if utils.concurrency_mode_threading():
+        return SystemExit()
+    import greenlet
+    return greenlet.GreenletExit()
+
+
 def api_paste_config():
     """Return where pip put Nova's api-paste.ini; Nova's fixtures look for it in a source tree."""
     return str(next(path.locate().resolve() for path in importlib.metadata.files('nova')

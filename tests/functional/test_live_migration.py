@@ -214,7 +214,7 @@ class ReconcilerTestCase(AtomicTestCase):
     def die_at(self, method):
         """Let the task end there, with nothing after it: no rollback, no note."""
         def dies(*args, **kwargs):
-            raise SystemExit
+            raise base.death()
 
         self.stub_out(method, dies)
 
@@ -395,7 +395,7 @@ class DeadConductorOfAColdMigrationTest(ReconcilerTestCase):
 
         def keep(*args, **kwargs):
             asked.append((args, kwargs))
-            raise SystemExit
+            raise base.death()
         self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
         self.stub_out('nova.compute.rpcapi.ComputeAPI.prep_resize', keep)
         self.migrate_cold(server)

@@ -65,7 +65,7 @@ class RegressionTestCase(base.MixedCloud):
             if died.is_set():
                 return real(*args, **kwargs)
             died.set()
-            raise SystemExit
+            raise functional.death()
 
         self.stub_out(method, die)
         return died
