@@ -45,14 +45,15 @@ export class Fleet {
       [['Aggregate'], ['Health', 'num'], ['Level'], ['Last evaluation'], ['Imbalance and threshold'], ['Hosts', 'num'], ['Plan'], ['Evaluated', 'num']], body, {class: 'cards'}), {class: 'scroll short'}));
   }
 
-  show(aggregates) {
-    this.rows.show(aggregates);
+  show(aggregates, pauses) {
+    const stops = pauses.filter(pause => pause.value === 'stop').map(pause => pause.aggregate);
+    this.rows.show(aggregates.map(each => ({...each, isStopped: stops.includes('*') || stops.includes(each.name)})));
   }
 
   row(first) {
     const cells = [
       [{class: 'num', 'data-label': 'Health'}, each => el('span', {class: `health ${healthKind(each.health)}`}, healthText(each.health)), each => each.health],
-      [{'data-label': 'Level'}, each => [each.level, each.paused ? [' ', badge(each.paused.startsWith('stop') ? 'stopped' : 'paused', 'warn')] : null], each => [each.level, each.paused]],
+      [{'data-label': 'Level'}, each => [each.level, each.paused ? [' ', badge(each.isStopped ? 'stopped' : 'paused', 'warn')] : null], each => [each.level, each.paused, each.isStopped]],
       [{class: 'full'}, each => [outcomeBadge(each.outcome, []), ' ', el('span', {class: 'muted'}, each.reason)], each => [each.outcome, each.reason]],
       [{class: 'full'}, each => each.policies.map(policyLine), each => each.policies],
       [{class: 'num', 'data-label': 'Hosts'}, each => [each.hosts === null ? '–' : each.hosts.toLocaleString('en'), each.hot_hosts ? el('div', {class: 'bad'}, `${each.hot_hosts} hot`) : null], each => [each.hosts, each.hot_hosts]],

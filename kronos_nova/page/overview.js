@@ -20,7 +20,7 @@ export class OverviewView extends View {
     this.aggregates = aggregates;
     this.problems.show(status.problems);
     this.maintenance.show(status.maintenance);
-    this.fleet.show(aggregates);
+    this.fleet.show(aggregates, status.pauses);
     this.workers.show(status.workers);
   }
 

@@ -256,6 +256,17 @@ class FactsTest(ViewsTestCase):
             self.assertIn(part, said)
         self.assertEqual(0, self.count('#stopped button'))
 
+    def test_an_aggregate_is_stopped_although_all_are_paused_too(self):
+        board = switches.SwitchBoard(self.database)
+        for aggregate, value in ((automation.EVERY, 'pause'), ('racks', 'stop')):
+            board.set(automation.Switch(
+                kind=automation.PAUSE, value=value, aggregate=aggregate, set_by='jane',
+                set_at=clock.utcnow()))
+        self.open(base.READER, 'overview')
+        self.wait('#aggregates')
+        self.wait_for(lambda: 'stopped' in self.text('[data-name=racks]'))
+        self.assertIn('paused', self.text('[data-name=gpu]'))
+
     def test_the_cloud_has_its_name(self):
         self.open(base.READER, 'overview')
         self.wait_for(lambda: self.text('h1') == 'Kronos Vienna')
