@@ -176,9 +176,11 @@ class Manage(app.App):
             logging.getLogger(name).setLevel(
                 logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL
                 else logging.WARNING)
-        # "plan show --verbose" asks for details of a plan, not of the plugins that a command loads.
-        logging.getLogger('stevedore').setLevel(
-            logging.NOTSET if self.options.debug else logging.WARNING)
+        # "plan show --verbose" asks for details of a plan, not of the plugins that a command loads
+        # or of the mode of a database.
+        for name in ('oslo_db', 'stevedore'):
+            logging.getLogger(name).setLevel(
+                logging.NOTSET if self.options.debug else logging.WARNING)
 
     def get_fuzzy_matches(self, cmd: str) -> list[str]:
         """Return the commands that begin with ``cmd``, or whose first word is spelt nearly like

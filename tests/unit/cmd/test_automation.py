@@ -69,12 +69,13 @@ class OperatorTestCase(testtools.TestCase):
 
 
 class VerboseTest(OperatorTestCase):
-    def test_only_debug_logs_the_plugins_that_a_command_loads(self):
-        plugins = logging.getLogger('stevedore')
-        self.addCleanup(plugins.setLevel, plugins.level)
-        for option, expected in (('--verbose', logging.WARNING), ('--debug', logging.NOTSET)):
-            self.manage('plan', 'list', option)
-            self.assertEqual(expected, plugins.level, option)
+    def test_only_debug_logs_the_plugins_that_a_command_loads_and_the_mode_of_a_database(self):
+        for name in ('stevedore', 'oslo_db'):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            for option, expected in (('--verbose', logging.WARNING), ('--debug', logging.NOTSET)):
+                self.manage('plan', 'list', option)
+                self.assertEqual(expected, logger.level, (name, option))
 
 
 class AutomationTest(OperatorTestCase):
