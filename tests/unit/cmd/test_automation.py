@@ -124,6 +124,14 @@ class AutomationTest(OperatorTestCase):
         self.manage('automation', 'set', 'off', '--aggregate', 'gpu')
         self.assertEqual('off', self.table('automation', 'show')[0]['Rule repairs'])
 
+    def test_repairs_without_a_level_of_their_own_are_set_by_whoever_set_the_level(self):
+        self.assertEqual({'nova.conf'}, {
+            row['Repairs set by'] for row in self.table('automation', 'show')})
+        self.manage('automation', 'set', 'auto', '--aggregate', 'gpu')
+        for row in self.table('automation', 'show'):
+            self.assertEqual((row['Set by'], row['Level']),
+                             (row['Repairs set by'], row['Rule repairs']))
+
     def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self):
         said = self.manage('automation', 'set', 'auto', '--aggregate', 'gup', expected=1)
         self.assertIn('gpu, db', said)

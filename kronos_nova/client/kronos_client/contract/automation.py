@@ -24,8 +24,8 @@ class Level(Response):
     """The automation level that is in force for an aggregate. ``set_by`` is null if the level is
     from nova.conf. ``paused`` is a text about all pauses and stops that apply to the aggregate;
     null for none. ``repairs`` is the level of repairs of violated rules. ``repairs_set_by`` is null
-    if no command has set this level. The level of repairs is then from nova.conf, or equals the
-    level of the aggregate."""
+    if this level is from nova.conf. Repairs without a level of their own have the level of the
+    aggregate, and ``repairs_set_by`` then equals ``set_by``."""
 
     aggregate: str
     level: str
