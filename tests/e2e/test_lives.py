@@ -168,7 +168,10 @@ class CutTest(LifeTestCase):
             else:
                 self.assertEqual(0, self.run_manage('plan', 'approve', uuid, '--only', '1')[0])
                 ended = self.ended(uuid)
-                self.assertEqual(plans.DONE, ended['state'], ended)
+                # Of two moves that lower the imbalance together, one alone is not worth its copy.
+                helps = found['moves'][0]['combined_after'] < found['policies'][0][
+                    'imbalance_before'] - 1e-6
+                self.assertEqual(plans.DONE if helps else plans.VOID, ended['state'], ended)
             time.sleep(3)    # until Prometheus has seen it
             self.assertLessEqual(self.imbalance(), before + 1e-3)
 
