@@ -333,12 +333,14 @@ class Snapshot:
                                    moves_under_way=tuple(added.values()))
 
     def after_moves(self) -> 'Snapshot':
-        """Return a copy of the snapshot in which the moves in progress have completed. Each of
-        these instances is on its destination, and its source has the room of the instance again.
+        """Return the snapshot as it is once the moves in progress have completed. Each of these
+        instances is on its destination, and its source has the room of the instance again.
 
         A move stays in progress if its amounts are not known, or if its instance uses NUMA cells or
         devices, because the cells and devices on the destination are not known.
         """
+        if not self.moves_under_way:
+            return self
         known = {host.name: host for host in self.hosts}
         instances = {instance.uuid: instance for instance in self.instances}
         moving = {move.instance_uuid: move for move in self.moves_under_way}
