@@ -188,7 +188,8 @@ class Switches:
         repairs. In an aggregate with the level ``off`` nothing is repaired.
         """
         if purpose == REPAIR:
-            return self._repair_level(aggregate, defaults)
+            repairs = self.own_repair_level(aggregate, defaults)
+            return self.level(aggregate, defaults) if repairs is None else repairs
         own = self.levels.get(aggregate)
         every = self.levels.get(EVERY)
         if own is not None:
@@ -199,12 +200,13 @@ class Switches:
             found = defaults.levels.get(aggregate, defaults.level)
         return lower(found, defaults.ceiling)
 
-    def _repair_level(self, aggregate: str, defaults: Defaults) -> str:
-        level = self.level(aggregate, defaults)
+    def own_repair_level(self, aggregate: str, defaults: Defaults) -> str | None:
+        """Return the level that is in force for repairs alone; None if repairs have the level of
+        their aggregate."""
         set_by_command = self.repair_levels.get(aggregate) or self.repair_levels.get(EVERY)
         found = set_by_command.value if set_by_command else defaults.repairs
-        if found is None or level == OFF:
-            return level
+        if found is None or self.level(aggregate, defaults) == OFF:
+            return None
         return lower(found, defaults.ceiling)
 
     def planning_level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:

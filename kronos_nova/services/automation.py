@@ -98,9 +98,9 @@ def _level(name: str, found: automation.Switches,
     level = found.level(name, defaults)
     own = switching.own_level(found, name, level)
     repairs = found.level(name, defaults, automation.REPAIR)
-    own_repairs = switching.own_level(found, name, repairs, automation.REPAIR_LEVEL)
-    if own_repairs is None and (defaults.repairs is None or level == automation.OFF):
-        own_repairs = own
+    own_repairs = own
+    if found.own_repair_level(name, defaults) is not None:
+        own_repairs = switching.own_level(found, name, repairs, automation.REPAIR_LEVEL)
     return contract.Level(aggregate=name, level=level, set_by=own.set_by if own else None,
                           set_at=own.set_at if own else None, reason=own.reason if own else '',
                           paused=found.paused_by(name), repairs=repairs,

@@ -132,6 +132,14 @@ class AutomationTest(OperatorTestCase):
             self.assertEqual((row['Set by'], row['Level']),
                              (row['Repairs set by'], row['Rule repairs']))
 
+    def test_a_level_of_repairs_that_nova_conf_lowers_is_set_by_nova_conf(self):
+        self.manage('automation', 'set', 'approve')
+        self.manage('automation', 'set', 'auto', '--repairs')
+        self.configure('aggregates = gpu', 'max_automation = approve')
+        [row] = self.table('automation', 'show')
+        self.assertEqual(('approve', 'approve', 'nova.conf'),
+                         (row['Level'], row['Rule repairs'], row['Repairs set by']))
+
     def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self):
         said = self.manage('automation', 'set', 'auto', '--aggregate', 'gup', expected=1)
         self.assertIn('gpu, db', said)
