@@ -387,6 +387,9 @@ Maximum duration of the planning of one aggregate, in seconds. When the time is 
 found so far is used. The report of the plan then has a warning that names this option. A plan that
 is finished earlier does not depend on the speed of the controller.
 
+Requests to Nova's scheduler about the moves are part of this time. If the search for a plan ends
+too late, the requests may take another 40 percent of this time.
+
 By default, ten seconds. Planning takes that long only with thousands of hosts, or with nearly full
 hosts and a large permitted number of moves.
 

@@ -650,7 +650,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     report = _report(
         given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
         (*warnings, *_violations(found, chosen.state)))
-    notes = tuple(_notes(found, timely, limits, planned))
+    notes = (*_notes(found, timely, limits, planned), *checks.precheck.notes(timely.moves))
     moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
     return dataclasses.replace(
         report, notes=notes,

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova import plural
 from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cycle import solve
 from kronos_nova.cycle.inputs import Inputs
@@ -49,11 +51,39 @@ as the number of hosts in a rack that have a certain device; not measured."""
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is
 limited by ``planning_time_limit``. The rest of the time is for requests to Nova's scheduler about
-the moves, some 50 ms each, and for another search without the refused moves. Raised, fewer moves
-are checked with the scheduler; lowered, plans are worse. Not measured."""
+the moves, some 50 ms each, and for another search without the refused moves. If a search ends too
+late, for example on a busy controller, requests may still take the rest of ``planning_time_limit``,
+4 of 10 seconds, after the deadline. Raised, fewer moves are checked with the scheduler; lowered,
+plans are worse. Not measured."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')
+
+
+class RequestTime:
+    """The time for requests to Nova's scheduler about the moves of an aggregate. The time is over
+    when the deadline has passed, but not before the requests have taken a certain time. A search
+    that ends after the deadline thus leaves time for requests.
+
+    :param limits: has the deadline and the clock
+    :param reserved: seconds that all requests together may take after the deadline. A request that
+        has begun is not ended
+    """
+
+    def __init__(self, limits: Limits, reserved: float):
+        self._limits, self._left = limits, reserved
+
+    @property
+    def is_over(self) -> bool:
+        return self._limits.is_past and self._left <= 0
+
+    def timed(self, request: Callable[[], Verdict]) -> Verdict:
+        """Make a request, and return its result. The duration of the request is counted."""
+        begun = self._limits.clock()
+        try:
+            return request()
+        finally:
+            self._left -= self._limits.clock() - begun
 
 
 class Precheck:
@@ -64,15 +94,15 @@ class Precheck:
     the same project and equal flavors, images, requirements, allocations and server groups.
 
     :param model: the model of the aggregate, whose rules limit the possible destinations
-    :param is_over: function that returns True if the time for requests is over
+    :param time: the time for requests
     :param refused_lately: {instance uuid: {destination: error}}, for moves that Nova has refused
         to begin in earlier evaluations
     """
 
     def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
-                 is_over: Callable[[], bool],
+                 time: RequestTime,
                  refused_lately: Mapping[str, Mapping[str, str]] | None = None):
-        self._dry_run, self._is_over = dry_run, is_over
+        self._dry_run, self._time = dry_run, time
         # A move that no dry run could check is not a move for which the time was too short.
         self._too_late = AGREED if dry_run is not_asked else OUT_OF_TIME
         self._model, self._names = model, model.problem.hosts
@@ -154,12 +184,12 @@ class Precheck:
         return verdict
 
     def _ask(self, move: PlannedMove, before: Before) -> Verdict:
-        if self._is_over():
+        if self._time.is_over:
             return self._too_late
         if self._is_silent:  # the next request might take another minute to fail
             return NO_ANSWER
-        verdict = self._dry_run(move, self._instances[move.instance_uuid],
-                                self._hosts[move.destination], before)
+        verdict = self._time.timed(lambda: self._dry_run(
+            move, self._instances[move.instance_uuid], self._hosts[move.destination], before))
         self._is_silent = verdict.is_silent
         return verdict
 
@@ -252,9 +282,24 @@ class Precheck:
         move completely."""
         return tuple(self._marked(move) for move in moves)
 
-    def _marked(self, move: PlannedMove) -> PlannedMove:
+    def notes(self, moves: Sequence[PlannedMove]) -> Iterator[str]:
+        """Yield a note if moves of the plan were not checked because the time was over, or because
+        a service did not answer."""
+        causes = [verdict.unasked for verdict in map(self._known, moves)
+                  if verdict.is_silent or verdict in (OUT_OF_TIME, NO_ANSWER)]
+        if causes:
+            yield (f'{len(causes)} of {plural.count(len(moves), "move")} '
+                   f'{plural.agreeing(len(causes), "were")} not checked beforehand: {causes[0]}. '
+                   'Nova checks each move when it begins.')
+
+    def _known(self, move: PlannedMove) -> Verdict:
+        """Return the kept answer about a move; if there is none, the reason why the scheduler was
+        not asked."""
         pair = move.instance_uuid, move.destination
-        _before, verdict = self._verdicts.get(pair, (NOTHING_BEFORE, self._too_late))
+        return self._verdicts.get(pair, (NOTHING_BEFORE, self._too_late))[1]
+
+    def _marked(self, move: PlannedMove) -> PlannedMove:
+        verdict = self._known(move)
         if verdict.unasked:
             return dataclasses.replace(
                 move, reason=f'{move.reason}; not asked for beforehand: {verdict.unasked}')
@@ -299,30 +344,38 @@ class Checks:
 
         :param limits: has the deadline of requests to the scheduler
         """
+        reserved = (1 - PLANNING_SHARE) * given.options.planning_time_limit
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
-                            lambda: limits.is_past, given.history.refused_hosts),
+                            RequestTime(limits, reserved), given.history.refused_hosts),
                    RemainingMoveLimits(given.options.move_limits, case.problem,
                                        case.around.instances, given.history,
                                        given.rules.selections))
+
+    def refused(self, chosen: Chosen) -> frozenset[int]:
+        """Return the numbers (``order``) of the moves of a plan that may not be made. A move that
+        exceeds a limit is not made, so the scheduler is not asked about it."""
+        moves = chosen.moves()
+        return self.move_limits.passed(moves) or self.precheck.refused(moves)
 
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
     """Make a plan, and ask the scheduler about its moves. Refused moves are removed and forbidden,
-    and planning continues, until no move is refused or the deadline is over."""
+    and planning continues, until no move is refused. After the deadline, refused moves are removed,
+    and nothing else is planned."""
     chosen, limits = None, dataclasses.replace(limits, quotas=checks.move_limits.quotas())
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
                            given.options, _to_plan(given, limits), chosen)
-        # A move that exceeds a limit is not made, so the scheduler is not asked about it.
-        refused = (checks.move_limits.passed(chosen.moves())
-                   or checks.precheck.refused(chosen.moves()))
-        if not refused:
-            return chosen
-        # The masked model forbids moves of instances that an earlier round has planned.
-        unmasked = dataclasses.replace(chosen, state=chosen.state.under(model))
-        chosen = solve.without(unmasked, refused, limits)
-        if limits.is_over:
+        refused = checks.refused(chosen)
+        while refused:
+            # The masked model forbids moves of instances that an earlier round has planned.
+            unmasked = dataclasses.replace(chosen, state=chosen.state.under(model))
+            chosen = solve.without(unmasked, refused, limits)
+            if not limits.is_over:
+                break
+            refused = checks.refused(chosen)
+        else:
             return chosen
 
 

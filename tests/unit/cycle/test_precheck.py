@@ -7,12 +7,14 @@ import testtools
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.requirements import HostRequirements
 from kronos_nova.cycle.precheck import Precheck
+from kronos_nova.cycle.precheck import RequestTime
 from kronos_nova.model import Model
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.planners.base import Limits
 from tests.unit.planners import clouds
 
 HOSTS = 30
@@ -47,7 +49,8 @@ class PrecheckTest(testtools.TestCase):
             self.snapshot, instances=(first, *self.snapshot.instances[1:]))
         model = Model(self.problem, HostRequirements.compile(self.problem, self.snapshot,
                                                              ConstraintRules()))
-        return Precheck(self.answer, self.snapshot, model, lambda: False, refused_lately)
+        return Precheck(self.answer, self.snapshot, model, RequestTime(Limits(budget=1), 0.0),
+                        refused_lately)
 
     def answer(self, move, instance, destination, before):
         self.asked.append((instance.uuid, destination.name))

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import itertools
+from unittest import mock
 
 import testtools
 
@@ -10,6 +11,7 @@ from kronos_client.contract import reasons
 from kronos_nova import exception
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import solve
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.options import EngineOptions
@@ -681,6 +683,8 @@ class PipelineTest(PipelineTestCase):
         report = self.plan()
         self.assertEqual(1, len(asked))
         self.assertTrue(all('not asked for beforehand' in move.reason for move in report.moves))
+        self.assertEqual(('2 of 2 moves were not checked beforehand: timed out. Nova checks each '
+                          'move when it begins.',), report.notes)
 
     def test_an_error_about_one_server_leaves_the_checks_of_the_others(self):
         asked = []
@@ -748,14 +752,57 @@ class PipelineTest(PipelineTestCase):
         self.assertNotIn('not asked', move.reason)
 
     def test_a_plan_that_has_too_many_moves_at_the_deadline_has_fewer_then(self):
-        """There is no time left to ask about any of them."""
+        """Its other moves are asked about all the same."""
         self.clock = SlowClock(tick=2.0)
         for uuid in self.instances:
             self.change(uuid, project_id='rich')
         report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
         self.assertEqual('planned', report.outcome)
         move, = report.moves
-        self.assertIn('planning_time_limit was over', move.reason)
+        self.assertNotIn('not asked', move.reason)
+
+    def plan_late(self, dry_run, seconds=1.0):
+        """Plan with a search of 30 s, whose limit is 10 s. Each question takes some seconds."""
+        self.clock, asked = SlowClock(), []
+        run = solve.run
+
+        def too_long(*given):
+            found = run(*given)
+            self.clock.now += 30.0
+            return found
+
+        def timed(move, instance, destination, before):
+            asked.append(instance.uuid)
+            self.clock.now += seconds
+            return dry_run(move)
+        self.dry_run = timed
+        with mock.patch.object(solve, 'run', side_effect=too_long) as searched:
+            report = self.plan(planning_time_limit=10.0)
+        self.assertEqual(1, searched.call_count)
+        return report, asked
+
+    def test_a_search_that_ends_late_leaves_time_for_questions(self):
+        report, asked = self.plan_late(lambda move: AGREED)
+        self.assertEqual(['a', 'b'], asked)
+        self.assertEqual(2, len(report.moves))
+        self.assertNotIn('not asked', ' '.join(move.reason for move in report.moves))
+        self.assertEqual((), report.notes)
+
+    def test_questions_after_a_late_search_end_too(self):
+        """Together they take 4 s, and the time of the last one."""
+        report, asked = self.plan_late(lambda move: AGREED, seconds=5.0)
+        self.assertEqual(['a'], asked)
+        self.assertEqual([False, True], [
+            'not asked for beforehand: planning_time_limit was over' in move.reason
+            for move in report.moves])
+        self.assertEqual(('1 of 2 moves was not checked beforehand: planning_time_limit was over. '
+                          'Nova checks each move when it begins.',), report.notes)
+
+    def test_what_is_refused_after_a_late_search_leaves_the_plan(self):
+        """The move of the same kind that was not asked about before is asked about then."""
+        report, asked = self.plan_late(lambda move: AGREED if move.order > 1 else Verdict('NUMA'))
+        self.assertEqual(['a', 'b'], asked)
+        self.assertEqual(['b'], [move.instance_uuid for move in report.moves])
 
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}
