@@ -100,11 +100,15 @@ class Client:
         return flavor['id']
 
     def create_aggregate(self, name, hosts):
-        made = self.compute('POST', '/os-aggregates', json={'aggregate': {'name': name}})
+        """Create an aggregate with hosts, and return its number. The aggregate has another name
+        until it has all hosts, so that no cycle plans only some of them."""
+        made = self.compute('POST', '/os-aggregates', json={'aggregate': {
+            'name': f'{name} without all hosts'}})
         number = made['aggregate']['id']
         for host in hosts:
             self.compute('POST', f'/os-aggregates/{number}/action',
                          json={'add_host': {'host': host}})
+        self.compute('PUT', f'/os-aggregates/{number}', json={'aggregate': {'name': name}})
         return number
 
     def create_server_group(self, name, policy):
