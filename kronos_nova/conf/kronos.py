@@ -390,8 +390,10 @@ is finished earlier does not depend on the speed of the controller.
 Requests to Nova's scheduler about the moves are part of this time. If the search for a plan ends
 too late, the requests may take another 40 percent of this time.
 
-By default, ten seconds. Planning takes that long only with thousands of hosts, or with nearly full
-hosts and a large permitted number of moves.
+By default, ten seconds. On an idle processor, planning takes that long only with thousands of
+hosts, or with nearly full hosts and a large permitted number of moves. A plan for a dozen hosts may
+take six seconds if some are nearly full and ten moves or more are needed. On a busy controller,
+planning takes several times as long.
 
 Raise it where the warning appears. Lower it where controllers have little processor time for
 planning.
