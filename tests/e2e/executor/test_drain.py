@@ -1,5 +1,6 @@
 """Hosts are emptied at an operator's word, whatever is on them and whatever dies."""
 
+import json
 import os
 import re
 import subprocess
@@ -42,12 +43,22 @@ class DrainTestCase(base.ExecutorTestCase):
 
     def run_manage(self, *words):
         """(exit code, what it said)"""
-        done = subprocess.run(
+        done = self._manage(words)
+        return done.returncode, done.stdout + done.stderr
+
+    def rows(self, *words, codes=(EMPTY,)):
+        """The rows of a command that ends with one of the exit codes. Sentences for people are on
+        standard error."""
+        done = self._manage([*words, '-f', 'json'])
+        self.assertIn(done.returncode, codes, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def _manage(self, words):
+        return subprocess.run(
             [*command('kronos-nova', 'kronos-manage'), '--config-file',
              str(self.cloud.nova.conf), *words], capture_output=True, text=True,
             # The code of this source, as that of all services of the box.
             env={**os.environ, 'PYTHONPATH': PYTHONPATH})
-        return done.returncode, done.stdout + done.stderr
 
     def act(self, uuid, action):
         self.cloud.client.compute('POST', f'/servers/{uuid}/action', json={action: None})
