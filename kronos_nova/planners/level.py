@@ -75,13 +75,6 @@ more than :data:`FEW_PLANS`, solutions are searched with these fixed costs, one 
 until one needs fewer plans. The higher the fixed cost, the fewer moves the solution has. Raised,
 these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Chosen
 by ``bench installed``."""
-EVEN = (1.0, 0.5, 0.1)
-"""Fixed costs of a move, as multiples of the mean memory of an instance, used one after the other.
-If no other solution with fewer moves was found (:data:`FEWER_MOVES`), the search of ``spread``
-looks for the most even loads that fewer plans can reach. With these costs, its moves are then
-replaced by cheaper moves. Raised, the solution has fewer moves, of larger instances; lowered, the
-solution keeps more of the moves. Chosen by ``bench installed``: a cluster of 100 full hosts reaches
-its threshold after one plan instead of three."""
 BUDGET = SearchBudget(pairs=(500,), stages=(1, 2), nodes=200, gap=0.01)
 """Limits of the integer program that chooses the hosts of all instances of a small cluster. The
 program is solved once for the least memory to copy, and perhaps once for fewer plans. Two stages
@@ -121,17 +114,6 @@ MANY = 10
 a set of moves that brings the scores of all hosts into their target ranges. Raised, plans with
 fewer moves copy more memory; lowered, plans with few moves take longer and seldom become cheaper.
 Measured on a random cluster of 13 hosts: a plan of 16 moves with 321 GiB becomes one with 199."""
-CHEAP = 1.07
-"""Memory to copy, as a multiple of that of the cheapest solution, at which no further integer
-programs (:data:`PART`) are solved for a solution with few enough moves. A solution is a set of
-moves that brings the scores of all hosts into their target ranges. Raised, more memory is copied;
-lowered, plans with such programs take longer. Chosen a little below :data:`PREMIUM`."""
-NEARLY = 1.1
-"""Largest number of moves of a solution, as a multiple of the permitted moves, with which integer
-programs (:data:`PART`) are tried. A solution is a set of moves that brings the scores of all hosts
-into their target ranges. The permitted moves are those of one plan less than the cheapest solution
-needs. Raised, programs are solved that do not make the solution fit; lowered, target ranges are
-more often reached one plan later than possible. Not measured."""
 EXACT = 1e-6
 """Distance (score) that the scores keep from the ends of their target ranges in an integer program.
 Raised, good solutions are missed; lowered, rounding errors of the solver HiGHS take scores out of
@@ -198,12 +180,6 @@ solution needs two plans, a solution for one plan is searched; if it needs three
 for two plans. The other permitted moves of these plans are kept for instances that have to wait on
 a third host until their destination has room. Raised, no moves are left for waiting instances;
 lowered, a solution with one plan less is found less often. Not measured."""
-BEYOND = 4.0
-"""Additional cost of each move that a solution has above a wanted number of moves. The unit is the
-mean memory of an instance. A solution is a set of moves that brings the scores of all hosts into
-their target ranges, in one or more plans. The wanted number is chosen so that the solution needs
-one plan less than the solution that was found first. Raised, larger instances are moved so that one
-move less is needed; lowered, solutions keep a few moves too many. Not measured."""
 UNFIT = 1e9
 """Weight of the excess in the cost of a solution, in GiB for each unit of score. A solution is a
 set of moves. The excess is the part of the scores that is still outside the target ranges after the
@@ -470,7 +446,7 @@ def _where_full(best: 'Leveling', before: float, reach: int,
     if (is_stuck or is_tight(best.space, EFFORT / 100)) and not limits.is_over:
         other = _from_even_loads(best, dataclasses.replace(
             limits, budget=reach if is_stuck else limits.budget))
-        other.shorten(EVEN, limits)
+        other.shorten((FEWER_MOVES[0], *MOVE_PARTS), limits)
         yield other
 
 
@@ -512,18 +488,18 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     few = dataclasses.replace(limits, budget=limits.budget * (best.plans(limits.budget) - 1))
     starts = (*((functools.partial(built, best.band, part), (part, MOVE_PARTS[-1]))
                 for part in FEWER_MOVES),
-              (functools.partial(_from_even_loads, best, few), EVEN))
+              (functools.partial(_from_even_loads, best, few), (FEWER_MOVES[0], *MOVE_PARTS)))
     found: list[Leveling] = []
     for start, parts in starts:
         other = start()
         other.purpose.fewer = int(SPARE * few.budget)
         other.shorten(parts, limits)
         yield other
-        if not other.left() and other.count <= NEARLY * few.budget:
+        if not other.left():
             found.append(other)
     if found and best.is_solvable:
         nearest = min(found, key=lambda each: each.purpose.total(each))
-        nearest.solve_parts(limits, CHEAP * best.gib())
+        nearest.solve_parts(limits, PREMIUM * best.gib())
         yield nearest
 
 
@@ -573,7 +549,7 @@ class WithinBands:
     prices : prices of moving each instance to each host; None if no move has a price. A move with a
         price is made only if it removes more excess than its price
     fewer : number of moves that the solution should have at most; each further move has the
-        additional cost :data:`BEYOND`
+        cost of the last of :data:`FEWER_MOVES` in addition
     """
 
     def __init__(self, space: SearchSpace, band: Band):
@@ -627,7 +603,7 @@ class WithinBands:
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
             excess += search.price[moved].sum()
-        return float(UNFIT * excess + BEYOND * self.memory.mean() * beyond
+        return float(UNFIT * excess + FEWER_MOVES[-1] * self.memory.mean() * beyond
                      + self.cost[moved].sum())
 
     def deviation(self, search: Search) -> float:
@@ -639,7 +615,7 @@ class Leveling(Search):
     """One search for moves that bring the scores of all hosts into the bands, the target ranges.
 
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
-        host out of its imbalance; not related to :data:`BEYOND`
+        host out of its imbalance
     """
 
     purpose: WithinBands
@@ -809,7 +785,7 @@ class Leveling(Search):
         state = space.state.after([(int(space.vms[vm]), int(space.hosts[host]))
                                    for vm, host in self.plan if not is_there[vm]])
         surplus = self.count - self.purpose.fewer
-        part = BEYOND if surplus > 0 else MOVE_PARTS[-1]
+        part = FEWER_MOVES[-1] if surplus > 0 else MOVE_PARTS[-1]
         program = Program(
             Assignment(state, state.model, space.vms[is_there & ~is_own], space.vms[is_own],
                        space.hosts[hosts], by_weight=True), part * float(space.memory.mean()))

@@ -185,12 +185,14 @@ class LevelTest(testtools.TestCase):
             self.useFixture(no_program())
 
     def test_moves_to_the_most_even_loads_are_replaced_by_cheaper_ones(self):
-        # No solution is built with a higher cost of a move.
-        self.useFixture(no_program())
-        self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.level.FEWER_MOVES', ()))
         problem = cloud([.04] * 10 + [.08] * 5, [0] * 15, 2, .05, [1000] * 10 + [2200] * 5)
-        few = Level().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=9.0))
-        self.assertEqual((5, 11000), (len(few), copied(problem, few)))
+        best = self.searched(clouds.start(problem))
+        self.assertGreater(best.count, 5)
+        limits = Limits(budget=5, overload_ceiling=9.0)
+        # No solution is built with a higher cost of a move.
+        *_, even, _solved = level._with_fewer_moves(
+            best, lambda band, part: best.with_moves(best.plan), limits)
+        self.assertEqual((5, 11000), (even.count, even.gib() * 1024))
 
     def test_full_hosts_are_levelled_by_moves_that_only_help_together(self):
         problem = inputs.random_cluster(7103, 12, 118, fill=.8)
