@@ -44,12 +44,6 @@ TAKEN_BACK = 8
 at random; the two hosts are the source and the destination of this move. The step then looks for
 moves that replace the undone moves and cost less. Raised, a step takes longer and rarely finds such
 moves; lowered, the search hardly changes its moves. Not measured."""
-MORE_TAKEN_BACK = 3
-"""Maximum number of moves of all hosts that one search step undoes, in addition to moves from or to
-two hosts (:data:`TAKEN_BACK`). Their number is drawn at random, from 0 to this maximum. The moves
-are drawn from all moves found so far. The step then looks for moves that replace the undone moves
-and cost less. Raised, a step takes longer and rarely finds such moves; lowered, the search hardly
-changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of additional moves or swaps that one search step makes. A step first undoes some
 moves. It then makes at most as many moves or swaps as it has undone, plus this number. Raised, a
@@ -435,13 +429,11 @@ class Search:
 
     def _ruined(self) -> np.ndarray:
         """Return intp: the instances whose moves one search step undoes, drawn at random. Two hosts
-        are drawn first: the original host and the present host of one moved instance. Up to
-        :data:`TAKEN_BACK` instances are drawn from those that were moved from or to one of the two
-        hosts, and up to :data:`MORE_TAKEN_BACK` from all moved instances."""
+        are drawn first: the original host and the present host of one moved instance. Then up to
+        :data:`TAKEN_BACK` instances are drawn from those that were moved from or to one of these
+        hosts."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
         near = moved[np.isin(self.place[moved], ends) | np.isin(self.home[moved], ends)]
-        near = self.chance.permutation(near)[:TAKEN_BACK]
-        more = self.chance.choice(moved, int(self.chance.integers(0, MORE_TAKEN_BACK + 1)))
-        return np.union1d(near, more)
+        return np.sort(self.chance.permutation(near)[:TAKEN_BACK])

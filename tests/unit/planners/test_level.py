@@ -310,7 +310,7 @@ class LevelTest(testtools.TestCase):
                                                vm, host in leveling.sequence()]).is_balanced)
 
     def test_integer_programs_copy_less_memory(self):
-        leveling = self.leveled(inputs.random_cluster(4, 20, 200, fill=.7), fewer=0)
+        leveling = self.leveled(inputs.random_cluster(7, 20, 200, fill=.7), fewer=0)
         before = leveling.gib()
         leveling.solve_parts(ANYWHERE)
         self.assertLess(leveling.gib(), .95 * before)
