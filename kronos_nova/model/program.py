@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Place
     from kronos_nova.objects.numa import InstanceCell
 
+SOLVER_TOLERANCE = 1e-6
+"""Difference by which a solution of the solver HiGHS may break a constraint; for scores, as a
+fraction of a host. Raised, programs with a margin of this width miss good solutions; lowered, their
+solutions pass the ends of target ranges, or their constraints leave no solution. Fixed: the default
+of HiGHS."""
 STAYS = 1e4
 """Cost of an instance that stays on a host that it has to leave, in an integer program that chooses
 destinations. The unit is the cost of copying an instance of mean memory. Raised, rounding errors of

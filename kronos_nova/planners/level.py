@@ -38,6 +38,7 @@ from kronos_nova.model import State
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Index
 from kronos_nova.model.assignment import Assignment
+from kronos_nova.model.program import SOLVER_TOLERANCE
 from kronos_nova.model.program import Program
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT_SCORE
@@ -114,10 +115,6 @@ MANY = 10
 a set of moves that brings the scores of all hosts into their target ranges. Raised, plans with
 fewer moves copy more memory; lowered, plans with few moves take longer and seldom become cheaper.
 Measured on a random cluster of 13 hosts: a plan of 16 moves with 321 GiB becomes one with 199."""
-EXACT = 1e-6
-"""Distance (score) that the scores keep from the ends of their target ranges in an integer program.
-Raised, good solutions are missed; lowered, rounding errors of the solver HiGHS take scores out of
-the target ranges. Fixed: the tolerance of HiGHS for integers."""
 PREMIUM = 1.12
 """Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
 of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
@@ -792,7 +789,7 @@ class Leveling(Search):
         if surplus <= 0:
             program.limit_moves(int((self.place != self.home)[is_own].sum()) - surplus)
         program.keep_load_limits()
-        program.keep_scores(self.band.low + EXACT, self.band.high - EXACT)
+        program.keep_scores(self.band.low + SOLVER_TOLERANCE, self.band.high - SOLVER_TOLERANCE)
         found = PART.solve(program, limits)
         places = self.place.copy()
         if found is not None:

@@ -42,12 +42,12 @@ repeated from the start. With these numbers, chance decides whether one search f
 With the upper end raised, more plans take longer without being better; with the upper end lowered,
 the best plan is missed more often. Chosen because one search finds the best plans of up to two
 moves, and good plans of 27 or more moves."""
-PARTS = (0.05, 0.15, 0.02)
-"""Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
-small random number of moves is removed in addition. When no swap improves an assignment further, a
-new assignment replaces it: a good plan without the removed moves. The three shares are used in
-turn: with 48 assignments, the search goes on to the next share after 48 replacements. Raised, new
-assignments differ more from known plans; lowered, they differ less. Not measured."""
+PART = 0.05
+"""Share (0 to 1) of a plan's moves that is removed before the search goes on from the plan. A small
+random number of moves is removed in addition. When no swap improves an assignment further, a new
+assignment replaces it: a good plan without the removed moves. Raised, new assignments differ more
+from known plans; lowered, they differ less. Measured by ``bench constants`` on 10 clouds: with
+0.15, three plans change, and end with 2 % more imbalance on average."""
 
 
 class Nanoseconds(NamedTuple):
@@ -256,21 +256,18 @@ class LocalSearch:
         pool = self.found.kept[:max(1, min(self.tuning.pool, self.count // 2))]
         plan = pool[number % len(pool)].plan
         if turn % self.tuning.kicks < self.tuning.kicks - 1:
-            return self._ruined(plan, turn)
+            return self._ruined(plan)
         is_short = number % 2 and len(plan) < self.budget
-        return self._kicked(plan if is_short else self._ruined(plan, turn))
+        return self._kicked(plan if is_short else self._ruined(plan))
 
-    def _ruined(self, plan: Plan, turn: int) -> Plan:
-        """Return a plan without some of its moves. The remaining moves have the same order.
-
-        :param turn: number of completed rounds, which selects the share of moves to remove
-            (:data:`PARTS`). A round is as many replacements as the search has assignments
-        """
+    def _ruined(self, plan: Plan) -> Plan:
+        """Return a plan without some of its moves (:data:`PART`). The remaining moves have the same
+        order."""
         count = len(plan)
         if not count:
             return []
         taken = int(self.chance.integers(1, min(self.tuning.taken_back, count + 1)))
-        taken = min(count, taken + int(PARTS[turn % len(PARTS)] * count))
+        taken = min(count, taken + int(PART * count))
         gone = set(self.chance.permutation(count)[:taken].tolist())
         return [move for n, move in enumerate(plan) if n not in gone]
 

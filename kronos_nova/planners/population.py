@@ -173,13 +173,15 @@ draws one host, and rates swaps of its instances with instances of these hosts. 
 that contribute most to the imbalance: the most and the least loaded hosts. In a step that only
 moves instances off the drawn host, all hosts are considered, because single moves take little time
 to rate, and the best destination often has a medium load. Raised, a step takes longer; lowered,
-more steps are needed. Not measured."""
+more steps are needed. Measured by ``bench constants`` on 10 clouds: with 10, four plans change, and
+end with 4 % more imbalance on average; with 1000, three plans change, and end as well."""
 UNTRIED = 0.4
 """Share of the imbalance that untried hosts may cause in an assignment that counts as finished. An
 assignment gives each instance a host. A search improves assignments by swaps of instances. A host
 is untried if no swap of the host was tried since the assignment last changed. A finished assignment
 is replaced by a new one. Raised, assignments are replaced while swaps could improve them; lowered,
-time is spent on assignments that no swap improves. Not measured."""
+time is spent on assignments that no swap improves. Measured: with 0, plans for 10 clouds of ``bench
+constants`` end as well, but no plan is found for 40 hosts of which a policy leaves some out."""
 HOMING = 0.3
 """Probability that a search step undoes earlier moves by its swaps. A swap moves a first instance
 from host A to host B, and a second instance from host B to host A. In a step that undoes earlier
@@ -187,7 +189,8 @@ moves, a second instance that is not on its original host goes back to its origi
 The plan then needs no move of this instance. If plans may have only few moves for the number of
 hosts, the probability applies only to steps that look for instances to move off host A; all other
 steps undo no moves in this way. Raised, other swaps are tried less often; lowered to 0, a search
-cannot replace one moved instance by another. Not measured."""
+cannot replace one moved instance by another. Chosen by ``bench constants``: with 0, 0.5 and 1,
+plans for 4 of 10 clouds change, and end with 3, 5 and 11 % more imbalance on average."""
 FIRST_ORDER = 0.7
 """Probability that a search step computes changes by a linear approximation. A swap is rated by the
 change of the value, a smooth function that is close to the combined imbalance. The other steps

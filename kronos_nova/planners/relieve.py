@@ -20,6 +20,7 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model import assignment
+from kronos_nova.model.program import SOLVER_TOLERANCE
 from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners import order
@@ -36,14 +37,6 @@ instances, whether the instance leaves. The branch that needs least memory to co
 first. Raised, plans for hosts with many small instances take longer; lowered, the best instances
 are missed more often. Chosen because from most hosts, at most three instances have to leave. If the
 host has a hundred instances, 2000 branches suffice to prove which three are the best."""
-
-
-EXACT = 1e-6
-"""Load, as a fraction of a host, by which two sums of load above limits may differ and count as
-equal. Raised, more load stays above the limits where this copies less memory; lowered, rounding
-errors of the integer program leave no solution. Chosen as the tolerance of the solver."""
-
-
 BUDGET = SearchBudget(pairs=(5000,), stages=(1, 2), nodes=20, gap=1e-4)
 """Limits of the integer program that relieves all hot hosts together. Two stages are used if the
 moves found with one stage have no possible order. The gap is small because the memory to copy is a
@@ -173,7 +166,7 @@ class Relieve:
             least = self._solved(choice, limits, rounds, copies=False) or moves
             if self._rate(state, least) < self._rate(state, moves):
                 left = self._rate(state, least)[2]
-                again = self._solved(choice, limits, rounds, left + EXACT)
+                again = self._solved(choice, limits, rounds, left + SOLVER_TOLERANCE)
                 moves = min([least, again or least], key=lambda each: self._rate(state, each))
         return moves or []
 

@@ -56,7 +56,7 @@ STUCK = 1e-3
 state found. An end state gives each instance a host. The two end states differ if the moves to the
 best end state have no possible order. If the difference is larger, other plans are searched.
 Raised, plans for full hosts are worse; lowered, plans take longer for gains that cannot be noticed.
-Not measured."""
+Measured by ``bench constants``: no plan for 14 clouds changes with 1e-6 or 0.02."""
 SLACK = 0.9
 """Share of the permitted moves that a search may use when it is repeated. A search is repeated if
 its moves cannot be made one after the other. The first repetition may use this share, and each
@@ -65,7 +65,8 @@ that have to wait on a third host; lowered, plans improve less than they could. 
 SEARCHES = 3
 """Maximum number of searches for one plan. Each search starts from the state after the moves found
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
-lowered, plans for full hosts are worse. Not measured."""
+lowered, plans for full hosts are worse. Measured by ``bench constants``: no plan for 14 clouds
+changes with 1 or 6."""
 ENDS = 50
 """Minimum number of hosts that a search considers at each end of the range of scores: the most
 loaded hosts and the least loaded hosts, for each policy. Moves are searched only from and to these
@@ -85,13 +86,15 @@ is the combined imbalance plus the prices of the moves. An end state gives each 
 moves to the best end state may have no possible order. If the plan costs more, the integer program
 is solved again with more stages of moves. A move of a later stage can use room that an earlier
 stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans for full
-clusters take longer and are better. Not measured."""
+clusters take longer and are better. Measured by ``bench constants`` on 10 clouds: with 0, one plan
+ends with 1 % less imbalance, and all plans together take 5 % longer."""
 TIGHT = 0.5
 """Share of the candidate moves that decides whether an integer program is solved before the local
 search. A candidate move is a pair of an instance and another host. The program comes first if less
 than this share of the candidate moves are possible as the first move of a plan. Raised, the program
 comes first in more clusters, and takes longer where the local search finds equally good plans;
-lowered, plans that the local search does not find are missed more often. Not measured."""
+lowered, plans that the local search does not find are missed more often. Measured by ``bench
+constants``: no plan for 10 clouds changes with 0 or 2."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. An end state gives each instance a
 host. To try an end state is to search an order in which its moves are possible. Raised, evaluations
