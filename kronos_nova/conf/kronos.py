@@ -429,6 +429,10 @@ Fraction (0 to 1) of a host's running servers that must have a series in the ans
 ``vm_profile_query``. With fewer series, the measured load of the host is ignored. No server is then
 moved to the host, only drains move servers off the host, and reports name the host.
 
+Servers with a series that recently left the host by a live migration count for the host too, so
+that moves do not cause its load to be ignored. They do not count if less than half of the servers
+on the host have a series.
+
 The check is weaker if ``vm_profile_fallback`` of the policy is not ``skip``, because servers
 without a series then have an estimated load. The load of a host is ignored only if none of its
 servers has a series, while at least this fraction of the servers on other hosts have a series.
@@ -438,7 +442,7 @@ By default, 0.8. With 0 and ``skip``, no load is ignored because of missing seri
 Raise it where missing series have led to wrong moves. Lower it where some servers never have a
 series.
 
-Related options: ``server_grace``, ``min_coverage``.
+Related options: ``server_grace``, ``min_coverage``, ``no_return_window``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
 Tolerance in the comparison of a host's measured load with the sum of its servers' measured loads. A

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from kronos_nova import exception
+from kronos_nova.cooldown import left
 from kronos_nova.load import belief
 from kronos_nova.load import host_readings
 from kronos_nova.load import host_sizes
@@ -295,6 +296,8 @@ class Occupied:
         be moved because of earlier moves
     is_new : bool (V,), true for instances so new that monitoring does not have their rates yet
     doubted : (policy, host) of each score that failed a check in the previous evaluation
+    left : (uuid of an instance, host) of each recent live migration off the host, except those that
+        emptied the host
     """
 
     hosts: tuple[Host, ...]
@@ -304,6 +307,7 @@ class Occupied:
     resting: np.ndarray
     is_new: np.ndarray
     doubted: frozenset[tuple[str, str]] = frozenset()
+    left: frozenset[tuple[str, str]] = frozenset()
 
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
@@ -409,8 +413,12 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
     samples, warnings = feed.profile(policy)
     share, seen, repeated = instance_weights.shares(policy, samples, placed)
     share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)
-    servers = belief.Servers(share=share, seen=seen, repeated=repeated,
-                             counted=_counted(policy, feed, occupied))
+    counted = _counted(policy, feed, occupied)
+    servers = belief.Servers(
+        share=share, seen=seen, repeated=repeated, counted=counted,
+        arrived=~counted & ~np.isnan(share) & ~instance_weights.reported_elsewhere(
+            policy, samples, placed),
+        departed=_departed(occupied, seen))
     misfit = (instance_weights.unit_problem(policy, samples, placed)
               or belief.faintness(policy, placed, servers, rules))
     if misfit:
@@ -456,6 +464,21 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
         [each.status == 'ACTIVE' and each.task_state is None
          and getattr(each, policy.vm_profile_label_type) not in shared
          for each in occupied.instances], dtype=bool)
+
+
+def _departed(occupied: Occupied, seen: np.ndarray) -> np.ndarray:
+    """Return float64 (H,): the number of instances with a series that recently left each host by a
+    live migration.
+
+    :param seen: bool (V,), True for instances with a series
+    """
+    index = {host.name: position for position, host in enumerate(occupied.hosts)}
+    known = {instance.uuid: instance.host
+             for instance, is_seen in zip(occupied.instances, seen, strict=True) if is_seen}
+    sources = [index[host] for uuid, host in occupied.left
+               if host in index and known.get(uuid, host) != host]
+    return np.bincount(np.array(sources, dtype=np.intp),
+                       minlength=len(occupied.hosts)).astype(float)
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
@@ -564,9 +587,8 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
                           for each in scope.instances], dtype=bool),
         is_new=np.array([each.launched_at is not None and each.launched_at > new
                          for each in scope.instances], dtype=bool),
-        doubted=history.doubted.get(scope.name, frozenset()))
-
-
+        doubted=history.doubted.get(scope.name, frozenset()),
+        left=left(history.moves, float('-inf')))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,12 @@ this ratio, the queries for servers and for hosts seem to have different units, 
 not used. Raised, policies are not used in clouds whose hosts are busy with other work than servers;
 lowered, a query in a wrong unit is accepted. Chosen as twice 0.01, the largest ratio that a wrong
 unit causes (servers in fractions, hosts in percent)."""
+HALF_KNOWN = 0.5
+"""Least share of a host's present servers that must have a series so that servers which were moved
+off the host count as well. Raised, moves of servers with a series more often cause the load of
+their former host to be ignored; lowered, an exporter that stopped half way is noticed later on
+hosts that servers have left. Chosen because an exporter that stops loses most series of its
+host."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
@@ -71,12 +77,18 @@ class Servers:
     counted : bool (V,), True if the instance must have a sample. This is so if it is active, is not
         being moved, and is old enough that exporters report its rates
     repeated : bool (V,), True if the instance has several samples; None if no instance has several
+    arrived : bool (V,), True if the instance need not have a sample, such as after its arrival, but
+        its host reports a possible one; None if there is no such instance
+    departed : float64 (H,), number of instances with a sample that were moved off each host; None
+        if no instance was
     """
 
     share: np.ndarray
     seen: np.ndarray
     counted: np.ndarray
     repeated: np.ndarray | None = None
+    arrived: np.ndarray | None = None
+    departed: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -248,12 +260,16 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
     repeated = (np.zeros(len(scores)) if servers.repeated is None
                 else _sums(placed, servers.counted & servers.repeated))
     possible = _sums(placed, servers.counted & ~np.isnan(servers.share))
+    arrived, departed = (np.zeros(len(scores)) if each is None else each for each in (
+        None if servers.arrived is None else _sums(placed, servers.arrived), servers.departed))
+    arrived = np.where(expected > 0.0, arrived, 0.0)
+    known, needed = seen + arrived, expected + arrived
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
-        score, together, needed = scores[host], sums[host], expected[host]
-        if _is_silent(policy, seen, expected, host, rules):
+        score, together = scores[host], sums[host]
+        if _is_silent(policy, known, needed, departed, host, rules):
             yield host, SCORE, (
-                f'monitoring knows {seen[host]:g} of the {needed:g} servers that run there: is its '
-                f'exporter up, and does {policy.vm_profile_label} hold the '
+                f'monitoring knows {known[host]:g} of the {needed[host]:g} servers that run there: '
+                f'is its exporter up, and does {policy.vm_profile_label} hold the '
                 f'{policy.vm_profile_label_type} of servers?')
         elif score <= 0.0 and together > NOTHING:
             yield host, SCORE, (
@@ -275,24 +291,31 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
                 f'does not measure it{_remedy(policy)}')
 
 
-def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
-               rules: BeliefRules) -> bool:
+def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, departed: np.ndarray,
+               host: int, rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
     A policy with the fallback ``skip`` assumes no load for servers without a series. The result is
-    then True if less than the fraction ``least_known`` of the host's servers have a series.
+    then True if less than the fraction ``least_known`` of the host's servers have a series. Servers
+    that were moved off the host count as servers with a series, because only servers with a series
+    are moved, and moves do not stop an exporter. They do not count if less than
+    :data:`HALF_KNOWN` of the present servers have a series.
 
     Any other fallback estimates the loads of servers without a series. The result is then True if
     two conditions are met: no server of the host has a series, and at least the fraction
     ``least_known`` of the servers on other hosts have a series.
 
-    :param expected: float64 (H,), number of servers of each host that must have a series
+    :param expected: float64 (H,), number of servers of each host that count
     :param seen: float64 (H,), number of these servers that have a series
+    :param departed: as in :class:`Servers`
     """
     if not expected[host]:
         return False
     if policy.vm_profile_fallback == 'skip':
-        return bool(seen[host] < rules.least_known * expected[host])
+        least = rules.least_known
+        present, gone = seen[host] / expected[host], departed[host]
+        return bool(present < least and (
+            present < HALF_KNOWN or seen[host] + gone < least * (expected[host] + gone)))
     others_seen, others = seen.sum() - seen[host], expected.sum() - expected[host]
     return bool(not seen[host] and others and others_seen >= rules.least_known * others)
 

@@ -276,6 +276,17 @@ def at_host(samples: Sequence[ProfileSample], host: str) -> list[ProfileSample]:
     return [each for each in samples if each[1] == host] or list(samples)
 
 
+def reported_elsewhere(policy: Policy, samples: Mapping[str, list[ProfileSample]],
+                       placed: PlacedInstances) -> np.ndarray:
+    """Return bool (V,): true for instances whose samples all name other hosts. Such an instance was
+    moved a short time ago, and its samples are those of its former host."""
+    others = set(placed.hosts)
+    found = [{host for _value, host in samples.get(
+        getattr(instance, policy.vm_profile_label_type), ())} for instance in placed.instances]
+    return np.array([bool(named) and named <= others - {instance.host}
+                     for named, instance in zip(found, placed.instances, strict=True)], dtype=bool)
+
+
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
            placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays, (V,) each. The first, float64, has the fraction of its host that each

@@ -276,6 +276,94 @@ class HistoryTest(CloudTest):
         self.assertEqual((), report.unbelieved)
 
 
+class KnownServersTest(CloudTest):
+    """Two evaluations, with the moves of the first plan between them. Server u has no series."""
+
+    def setUp(self):
+        super().setUp()
+        self.instances = {uuid: clouds.instance(uuid, 'h0') for uuid in 'abcdu'}
+        self.scores, self.profile = {'h0': 0.9, 'h1': 0.0, 'h2': 0.0}, dict.fromkeys('abcd', 0.2)
+        self.history = PlanningHistory()
+
+    def evaluate(self):
+        return self.report(self.scores, self.profile, history=self.history)
+
+    def carry_out(self, *moves, seconds=100.0):
+        """Carry out moves, each (uuid of a server, its destination)."""
+        past = []
+        for uuid, destination in moves:
+            source, share = self.instances[uuid].host, self.profile.get(uuid, 0.0)
+            self.scores[source] -= share
+            self.scores[destination] += share
+            self.change(uuid, host=destination)
+            past.append(PastMove(instance_uuid=uuid, source=source, destination=destination,
+                                 ended_at=clouds.NOW - seconds, is_own=True))
+        self.history = dataclasses.replace(self.history, moves=(*self.history.moves, *past))
+
+    def planned(self):
+        report = self.evaluate()
+        self.assertEqual('planned', report.outcome)
+        return [(move.instance_uuid, move.destination) for move in report.moves]
+
+    def test_moves_off_a_host_do_not_hide_its_load(self):
+        moves = self.planned()
+        self.assertLess(1, len(moves))
+        self.carry_out(*moves)
+        for seconds in (100.0, 5000.0):
+            self.history = PlanningHistory(moves=tuple(
+                dataclasses.replace(move, ended_at=clouds.NOW - seconds)
+                for move in self.history.moves))
+            report = self.evaluate()
+            self.assertEqual(((), ()), (report.unbelieved, report.warnings))
+
+    def test_servers_that_arrive_with_their_series_are_known_at_once(self):
+        self.instances |= {'e': clouds.instance('e', 'h1')}
+        self.profile['e'] = 0.1
+        self.scores['h1'] = 0.1
+        self.carry_out(('a', 'h1'), ('e', 'h0'))
+        self.history = PlanningHistory(moves=tuple(
+            move for move in self.history.moves if move.instance_uuid == 'e'))
+        self.assertEqual((), self.evaluate().unbelieved)
+
+    def test_a_server_that_only_its_former_host_reports_is_not_known_on_the_new_one(self):
+        source = self.source
+
+        class Source:
+            def query(self, query):
+                found = source.query(query)
+                return found if query.kind != 'vm_profile' else Vector(tuple(
+                    Sample({**sample.labels, 'host': 'h0'}, sample.value, clouds.NOW)
+                    for sample in found.samples))
+
+        self.instances |= {'v': clouds.instance('v', 'h1')}
+        self.carry_out(*((uuid, 'h1') for uuid in 'abcd'))
+        self.source.answers |= {'imbalance': self.scores, 'vm_profile': self.profile}
+        self.source = Source()
+        self.assertEqual({'h0', 'h1'}, {each.host for each in self.plan(self.history).unbelieved})
+
+    def test_an_exporter_that_stops_after_moves_is_noticed(self):
+        self.carry_out(('a', 'h1'), ('b', 'h2'))
+        self.assertEqual((), self.evaluate().unbelieved)
+        del self.profile['d']
+        self.assertEqual(['h0'], [each.host for each in self.evaluate().unbelieved])
+
+    def test_servers_that_left_an_emptied_host_do_not_count_there(self):
+        self.carry_out(('a', 'h1'), ('b', 'h2'))
+        self.history = PlanningHistory(moves=tuple(
+            dataclasses.replace(move, has_emptied=True) for move in self.history.moves))
+        self.assertEqual(['h0'], [each.host for each in self.evaluate().unbelieved])
+
+    def test_a_server_that_has_just_arrived_is_no_sign_that_all_profiles_are_wrong(self):
+        self.profile['v'] = 0.0
+        self.instances['v'] = clouds.instance('v', 'h1', launched_at=clouds.NOW - 60)
+        self.scores['h1'] = 0.3
+        self.assertEqual((), self.evaluate().unbelieved)
+
+    def test_a_server_that_is_held_and_has_a_series_is_known(self):
+        self.history = PlanningHistory(instances={'a': 30.0, 'b': 30.0})
+        self.assertEqual((), self.evaluate().unbelieved)
+
+
 class OwnHeatTest(CloudTest):
     def test_servers_stay_on_a_host_that_is_hot_by_itself(self):
         del self.policy['threshold']
