@@ -33,6 +33,7 @@ from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import PACK
+from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners import base as planners
@@ -393,24 +394,32 @@ def _without_detours(state: State, steps: Sequence[tuple[str, Step]],
     :param steps: (phase, step) of the earlier phases
     :param more: (phase, step) of the later phase
     """
-    problem, twice = state.problem, _moved_twice(steps, more)
-    later = {step.vm: step for _phase, step in more}
+    twice = _moved_twice(steps, more)
+    later = {step.vm: (phase, step) for phase, step in more}
     last = {step.vm: (n, phase, step) for n, (phase, step) in enumerate(steps)}
     direct = {vm: (last[vm][1], dataclasses.replace(
-        later[vm], why=_both(problem, last[vm][2], later[vm]))) for vm in twice}
+        later[vm][1], why=_both(last[vm][2], *later[vm]))) for vm in twice}
     early = [direct[step.vm] if step.vm in twice and last[step.vm][0] == n else (phase, step)
              for n, (phase, step) in enumerate(steps)]
     early += [(phase, step) for phase, step in more if step.vm not in twice]
     late = [(phase, step) for phase, step in steps if step.vm not in twice]
     late += [direct[step.vm] if step.vm in twice else (phase, step) for phase, step in more
-             if step.vm not in twice or later[step.vm] is step]
+             if step.vm not in twice or later[step.vm][1] is step]
     return _made(state, early, limits) or _made(state, late, limits)
 
 
-def _both(problem: Problem, first: Step, second: Step) -> str:
+OFF_THE_SOURCE = (EVACUATE, RELIEVE, PACK)
+"""Phases whose moves have purposes that are about the host which the instance leaves: the host is
+emptied, relieved, or gets room."""
+
+
+def _both(first: Step, phase: str, second: Step) -> str:
     """Return the purpose of one move that replaces two moves of an instance. The purpose of the
-    second move is left out if it is about the host between the two moves."""
-    if first.why == second.why or problem.hosts[second.source] in second.why:
+    second move is left out if it is about the host between the two moves.
+
+    :param phase: phase of the second move
+    """
+    if phase in OFF_THE_SOURCE or second.why in ('', first.why):
         return first.why
     return second.why if first.why == WAITS else f'{first.why}, and {second.why}'
 
