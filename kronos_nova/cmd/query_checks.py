@@ -3,6 +3,7 @@ cloud."""
 
 import dataclasses
 import re
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from kronos_nova.metrics import ranges
 from kronos_nova.metrics.base import InstantSource
 from kronos_nova.metrics.base import with_key
 from kronos_nova.metrics.labels import Diagnosis
+from kronos_nova.metrics.labels import Proposal
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Matrix
@@ -109,6 +111,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
+    of_hosts = [each for each in writer.questions(policy_set)
+                if not _is_of_instances(by_name[each.policy], each.kind)]
     for query in (*writer.questions(policy_set), *of_forecasts):
         policy = by_name[query.policy]
         expected = cloud.expected(policy, query.kind)
@@ -117,14 +121,14 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
                                _uncompared(source, query, expected, snapshot is None))
             continue
         asked: InstantSource = source
+        accepts = source.is_in_all(of_hosts)
         if expected.noun == 'instances':
             asked = _WithoutForeign(source, policy.host_label, cloud.hosts)
-        found = health.examine(asked, query, expected)
+            accepts = health.any_proposal
+        found = health.examine(asked, query, expected, accepts)
         finding = _finding(policy, query.kind, expected, found, options)
         if expected.noun == 'hosts':
-            others = [each for each in writer.questions(policy_set)
-                      if not _is_of_instances(by_name[each.policy], each.kind)]
-            finding = _with_join(source, query, expected, finding, others)
+            finding = _with_join(source, query, expected, finding)
             finding = _with_file(finding, found_exporters)
         elif query.kind == metrics.VM_PROFILE:
             finding = _with_label(asked, query, policy, cloud.instances, finding)
@@ -181,6 +185,13 @@ class Answers:
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
         return self._client.query_range(query, times)
+
+    def is_in_all(self, queries: Iterable[MetricQuery]) -> Callable[[Proposal], bool]:
+        """Return a function that tells whether a change may be proposed. A change to another label
+        as ``host_label`` may be proposed only if every series in the answers to ``queries`` has the
+        label, because the label then has to name the hosts in all of them."""
+        return lambda proposal: not proposal.is_plain or all(
+            self.has_label(each, proposal.label) for each in queries)
 
     def has_label(self, query: MetricQuery, label: str) -> bool:
         """Return whether every series in the answer to a query has a label. Return true if there is
@@ -278,34 +289,18 @@ def _worse(finding: QueryFinding, before: str, after: str = '') -> QueryFinding:
 
 
 def _with_join(source: 'Answers', query: MetricQuery, expected: health.Expected,
-               finding: QueryFinding, others: Iterable[MetricQuery]) -> QueryFinding:
+               finding: QueryFinding) -> QueryFinding:
     """Return the finding. If some hosts have no series, and a join of the query with
-    ``node_uname_info`` would give them series, the finding gets this join as its proposal.
-
-    A finding that already has a proposal is not changed, with one exception. Its proposal may be to
-    use another label as ``host_label``. If the series in the answer to one of ``others`` lack this
-    label, the proposal is replaced by the join, or removed if there is no such join.
-
-    :param others: the queries of all policies that should have a series for each host
-    """
-    label = finding.proposal and _plain_label(finding.proposal)
-    is_dropped = label and not all(source.has_label(each, label) for each in others)
-    if not finding.missing or (finding.proposal and not is_dropped):
+    ``node_uname_info`` would give them series, the finding gets this join as its proposal. A
+    finding that already has a proposal is not changed."""
+    if not finding.missing or finding.proposal:
         return finding
     join = joins.propose(source.instant, query.promql, source.query(query), expected.label,
                          expected.names, finding.matched or 0)
-    detail = finding.detail
-    if is_dropped:
-        what = f'host_label: {label}'
-        detail = '; '.join(part for part in detail.split('; ') if not part.endswith(what))
-    if join:
-        detail += f'; the hosts match with a join by {joins.METRIC}: {join}'
-    return dataclasses.replace(finding, proposal=join, detail=detail)
-
-
-def _plain_label(proposal: str) -> str | None:
-    """Return the label of a proposal such as ``host_label: name``; None for other proposals."""
-    return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
+    if not join:
+        return finding
+    return dataclasses.replace(finding, proposal=join, detail=(
+        f'{finding.detail}; the hosts match with a join by {joins.METRIC}: {join}'))
 
 
 def _doubled(source: 'Answers') -> Iterator[Extra]:

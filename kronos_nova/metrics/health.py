@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -86,9 +87,19 @@ class Health:
     error: exception.MetricsError | None = None
 
 
-def examine(source: InstantSource, query: MetricQuery, expected: Expected) -> Health:
+def any_proposal(_proposal: labels.Proposal) -> bool:
+    """Return True: each change of a query may be proposed."""
+    return True
+
+
+def examine(source: InstantSource, query: MetricQuery, expected: Expected,
+            accepts: Callable[[labels.Proposal], bool] = any_proposal) -> Health:
     """Send a query and rate the answer. If the source raises an error, the answer is rated as
-    unreachable, and the error is not raised again."""
+    unreachable, and the error is not raised again.
+
+    :param accepts: called with a change of the query with which more names would match; returns
+        whether the change may be proposed
+    """
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
@@ -96,6 +107,8 @@ def examine(source: InstantSource, query: MetricQuery, expected: Expected) -> He
         return Health(state=AnswerHealth.UNREACHABLE, detail=str(named), error=named)
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
+    if diagnosis.proposal and not accepts(diagnosis.proposal):
+        diagnosis = dataclasses.replace(diagnosis, proposal=None)
     stale = len(vector.samples) - len(fresh)
     ahead = sum(sample.timestamp > expected.newest for sample in fresh)
     beyond = _out_of_range(fresh, expected)

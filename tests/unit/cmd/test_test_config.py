@@ -590,6 +590,13 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual({'host_label: fqdn'}, {
             row['proposal'] for row in json.loads(out)['queries'] if row['kind'] == 'imbalance'})
 
+    def test_a_label_whose_name_is_cut_in_texts_is_proposed(self):
+        label = 'node_' * 20
+        self.series['load'] = self.addresses(host='192.0.2.{}', **{label: 'cmp{}'})
+        row = self.report()[2]['imbalance']
+        self.assertIn('host_label: node_node_', row['proposal'])
+        self.assertIn(f'3 would match with {row["proposal"]}', row['detail'])
+
     def exporters(self, **extra):
         """node_exporter and a libvirt exporter of three hosts by address, in Prometheus."""
         def of(node):
