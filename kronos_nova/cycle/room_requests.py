@@ -79,7 +79,7 @@ class RoomRequests:
             for each in holds:
                 why = (switches.hold(each.aggregate) or drained.get(each.aggregate)
                        or busy.get(each.aggregate)
-                       or self._keeper_of(each)[1] or None)
+                       or self._keeper_of(each).why_none or None)
                 if why is None:
                     found[each.aggregate].append(each)
                 elif each.state == states.REQUESTED and each.problem != why:
@@ -114,9 +114,9 @@ class RoomRequests:
 
         :param hold: the record of the request
         """
-        _keeper, problem = self._keeper_of(hold)
-        if problem:
-            return RoomPlan(moves=(), hosts=(), missing=(problem,), is_proven=False)
+        keeper = self._keeper_of(hold)
+        if keeper.problem:
+            return RoomPlan(moves=(), hosts=(), missing=(keeper.why_none,), is_proven=False)
         others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
         cloud = holding.with_held(_within(snapshot, hold), others, self.options.packs_numa_cells)
         rules = room_rules(self.options, self.policies, cloud)
@@ -181,18 +181,18 @@ class RoomRequests:
         else:
             self._start(hold, aggregate, snapshot, outcome, places, now)
 
-    def _keeper_of(self, hold: Hold) -> tuple[str, str]:
-        """Return (what keeps the room of a hold free, such as ``allocations``; reason why nothing
-        can keep the room free). One of the two is ''."""
-        keeper, problem = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
-        if keeper == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
-            return '', 'no placement is configured where it is planned'
-        return keeper, problem
+    def _keeper_of(self, hold: Hold) -> keeping.Keeper:
+        """Return what keeps the room of a hold free, such as ``allocations``, or the reason why
+        nothing can keep the room free."""
+        keeper = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
+        if keeper.name == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
+            return keeping.Keeper(problem='no placement is configured where it is planned')
+        return keeper
 
     def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
               snapshot: Snapshot) -> None:
         """Begin to keep the room of a request. The room exists now."""
-        keeper, _problem = self._keeper_of(hold)
+        keeper = self._keeper_of(hold).name
         allocations = self._allocations()
         if keeper != states.ALLOCATIONS or allocations is None:
             self.enter_held(hold, places, snapshot, keeper)
@@ -253,7 +253,7 @@ class RoomRequests:
         uuid, holds = uuidutils.generate_uuid(), self.cycle_ports.holds
         # The hold is written first, because moves are started only while their hold names the plan.
         # No move is then started for room that is released in the meantime.
-        keeper, _problem = self._keeper_of(hold)
+        keeper = self._keeper_of(hold).name
         if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
                            keeper=keeper if keeper == states.FILTER else '', problem='',
                            known=holding.known_in(hold, places, snapshot)):

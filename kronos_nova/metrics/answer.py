@@ -114,9 +114,9 @@ def read_answer(body: bytes, source: str) -> dict:
             source=source, problem='the answer is JSON, but not that of a Prometheus API, because '
                                    f'it has no "status": "{first_line(body)}"')
     if answer['status'] == 'error':
+        kind = boundary.shown(answer.get('errorType'))
         raise exception.MetricsQueryRefused(
-            source=source, problem=f'{boundary.shown(answer.get("errorType"))}: '
-                                   f'{boundary.shown(answer.get("error"))}')
+            source=source, kind=kind, problem=f'{kind}: {boundary.shown(answer.get("error"))}')
     if 'data' not in answer:
         raise exception.MetricsNotUnderstood(source=source, problem='the answer has no "data"')
     return answer

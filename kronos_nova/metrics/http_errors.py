@@ -147,8 +147,7 @@ def _api_error(body: bytes) -> tuple[str | None, str]:
     try:
         answer.read_answer(body, '')
     except exception.MetricsQueryRefused as error:
-        kind, _colon, _text = error.kwargs['problem'].partition(':')
-        return kind, error.kwargs['problem']
+        return error.kwargs['kind'], error.kwargs['problem']
     except exception.MetricsNotUnderstood:
         pass
     return None, ''

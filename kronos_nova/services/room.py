@@ -375,10 +375,9 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
         raise exception.RequestRefused(
             what=f'flavor {request.flavor}', problem='there is no flavor of that name',
             remedy='Give the name of a flavor: room is kept for its servers.')
-    _keeper, problem = keeping.keeper_of(shape, Schedulers(context.database).all_filter())
-    if problem:
-        what, _colon, remedy = problem.partition(': ')
-        raise exception.RequestRefused(what='room', problem=what, remedy=remedy)
+    keeper = keeping.keeper_of(shape, Schedulers(context.database).all_filter())
+    if keeper.problem:
+        raise exception.RequestRefused(what='room', problem=keeper.problem, remedy=keeper.remedy)
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
     if not request.force:
