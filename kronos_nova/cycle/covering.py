@@ -44,8 +44,9 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     is possible. Return the CycleReport with these plans.
 
     A loss is covered if all servers of the host or domain could restart elsewhere. The options
-    ``failover_hosts`` and ``failover_domains`` demand that losses are covered. A plan that covers a
-    loss replaces a plan whose moves are chosen by load. The new plan counts as a repair, and has
+    ``failover_hosts`` and ``failover_domains`` demand that losses are covered. No plan is made for
+    a loss that is covered once the moves in progress have completed. A plan that covers a loss
+    replaces a plan whose moves are chosen by load. The new plan counts as a repair, and has
     the automation level of repairs.
 
     :param snapshot: the cloud, for judging whether servers restart elsewhere. Room that is held for
@@ -59,6 +60,11 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
               and not buffers.waits_for(each, report.aggregates, snapshot, options, history,
                                         planner_ports.now)]
     open_losses = rule.uncovered() if rule is not None and wanted else []
+    settled = snapshot.after_moves()
+    if open_losses and settled is not snapshot:
+        later = loss_rule.rule_of(settled, policies, options, planner_ports)
+        covered_soon = later.fitting((), open_losses) if later is not None else []
+        open_losses = [loss for loss in open_losses if loss not in covered_soon]
     if rule is None or not open_losses:
         return report
     found = {each.name: each for each in report.aggregates}

@@ -53,15 +53,18 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
     moves. If load is packed, a buffer keeps room on the hosts with most free room instead, because
     packing empties these hosts.
 
+    The room is judged as it is once the moves in progress have completed. A move counts on two
+    hosts while it is in progress, which is no reason to make room by further moves.
+
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: True if Nova fills the NUMA cells of a host one after the other
     :param packs_load: True if the policies pack load on few hosts
     :returns: (snapshot in which the room of the buffers counts as used, states of the buffers in
         the given order)
     """
-    states = []
+    states, settled = [], snapshot.after_moves()
     for buffer, shape in buffers:
-        inside = making.within(snapshot, buffer.aggregate)
+        inside = making.within(settled, buffer.aggregate)
         counter = SlotCounter(inside, rules, [shape])
         found, empty = counter.slots(0), counter.of_empty_hosts().slots(0)
         wanted = buffer.wanted(empty.total)
@@ -69,7 +72,8 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
         places = (_roomiest_first(found.by_host, count) if packs_load
                   else _evenly(found.by_host, empty.by_host, count))
         states.append(BufferState(buffer=buffer, shape=shape, wanted=wanted, hosts=places))
-        snapshot = holding.with_taken(snapshot, shape, places, packs)
+        snapshot, settled = (holding.with_taken(each, shape, places, packs)
+                             for each in (snapshot, settled))
     return snapshot, states
 
 

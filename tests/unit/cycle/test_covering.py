@@ -7,6 +7,7 @@ import fixtures
 from kronos_nova.cooldown import PastMove
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.automation import PAUSE
 from kronos_nova.objects.automation import Switch
 from kronos_nova.objects.dry_run import Verdict
@@ -47,6 +48,29 @@ class CoveringTest(test_evaluation.CycleTestCase):
     def test_once_it_is_covered_nothing_moves(self):
         self.cloud.placed['vm2'] = 'a'
         self.assertEqual((), self.evaluate().moves)
+
+    def test_nothing_moves_if_a_migration_in_progress_covers_it(self):
+        """Host d is like c, and its server may go to a as well."""
+        def read(*scope, real=self.cloud.read):
+            seen = real(*scope)
+            hosts, servers = ({each.name: each for each in seen.hosts},
+                              {each.uuid: each for each in seen.instances})
+            there = dataclasses.replace(hosts['c'], name='d', uuid='d')
+            other = dataclasses.replace(servers['vm2'], uuid='vm5', name='vm5', host='d')
+            return dataclasses.replace(
+                seen, hosts=(*seen.hosts, there), instances=(*seen.instances, other),
+                aggregates=tuple(dataclasses.replace(each, hosts=(*each.hosts, 'd'))
+                                 for each in seen.aggregates)).with_moves_under_way(moves)
+
+        moves = []
+        self.cloud.load['d'] = 0.3
+        self.cloud.read = read
+        self.assertEqual([plans.MAKE_ROOM], [move.phase for move in self.plan_only().moves])
+        moves.append(objects.MoveUnderWay(instance_uuid='vm2', source='c', destination='a'))
+        self.assertNotIn(plans.MAKE_ROOM, [move.phase for move in self.plan_only().moves])
+
+    def plan_only(self):
+        return self.evaluate(self.level(gpu='observe'))
 
     def test_it_goes_before_balancing(self):
         self.cloud.load = {'a': 0.9, 'b': 0.3, 'c': 0.1}

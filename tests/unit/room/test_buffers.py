@@ -60,6 +60,20 @@ class ReserveTest(testtools.TestCase):
         self.assertEqual((4, 2), (one.found, other.found))
         self.assertTrue(other.is_lost)
 
+    def test_a_server_counts_once_while_it_moves(self):
+        """Server s leaves host a for host b. Both hosts have its amounts in use."""
+        full = {'VCPU': 4, 'MEMORY_MB': 8192}
+        snapshot = dataclasses.replace(cloud(clouds.server('s', 'a', 4, 8192)), hosts=tuple(
+            clouds.host(name, used=dict(full) if name == 'a' else dict.fromkeys(full, 0))
+            for name in 'abc')).with_moves_under_way(
+                [clouds.objects.MoveUnderWay(instance_uuid='s', source='a', destination='b')])
+        self.assertEqual(4, slots.SlotCounter(snapshot, RULES, [HALF]).slots(0).total)
+        kept, [state] = reserve(snapshot, buffer(5))
+        self.assertEqual(({'a': 2, 'b': 1, 'c': 2}, False), (state.hosts, state.is_lost))
+        self.assertEqual(0, slots.SlotCounter(kept, RULES, [HALF]).slots(0).total)
+        [one, other] = reserve(snapshot, buffer(3), buffer(3, 'other'))[1]
+        self.assertEqual((3, 2), (one.found, other.found))
+
     def test_a_part_is_of_what_hosts_without_servers_hold(self):
         servers = [clouds.server(f's{host}', host, 4, 8192) for host in 'abc']
         _kept, [state] = reserve(cloud(*servers), buffer('50%'))
