@@ -276,8 +276,7 @@ class MoveUnderWay:
     included in ``used`` of the destination and of the sharing providers, unless ``used`` is None.
 
     ``arrived`` are the allocations that Nova has already made for the instance on the provider tree
-    of the destination; empty if there are none, or if they are not known. Recordings leave them
-    out."""
+    of the destination; empty if there are none, or if they are not known."""
 
     instance_uuid: str
     source: str

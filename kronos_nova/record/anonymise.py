@@ -282,6 +282,7 @@ def _custom(snapshot: Snapshot) -> set[str]:
                 for each in (instance.requires.traits, instance.requires.forbidden)]
     amounts += [each for flavor in snapshot.flavors
                 for each in (flavor.resources, flavor.extra_specs)]
+    amounts += [move.arrived for move in snapshot.moves_under_way]
     return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
 

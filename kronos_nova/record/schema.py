@@ -219,6 +219,7 @@ class MoveUnderWay(_Strict):
     instance_uuid: Text
     source: Text
     destination: Text
+    arrived: dict[Text, Count] = {}
 
 
 class Shape(_Strict):

@@ -29,12 +29,8 @@ OPTIONAL = frozenset((
     'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources', 'launched_at', 'domains',
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
     'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
-    'resource_class'))
+    'resource_class', 'arrived'))
 """Keys that are left out of a snapshot if they have their default value."""
-
-LEFT_OUT = frozenset(('arrived',))
-"""Attributes of the inventory that are not in a snapshot. Only the check of losses of hosts uses
-these attributes, and a replay has no such check."""
 
 KEYS = {'resource_class': 'class'}
 """{name of an attribute: key in the snapshot}, for attributes whose key is not their name"""
@@ -195,8 +191,7 @@ def _inventory(snapshot: Snapshot) -> bytes:
 
 def _row(value: Any) -> Any:
     """Return a row of the inventory as an object of JSON. Optional keys are left out if they have
-    their default value, at every level of nesting. The keys in :data:`LEFT_OUT` are always left
-    out."""
+    their default value, at every level of nesting."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):
@@ -204,7 +199,7 @@ def _row(value: Any) -> Any:
     if not dataclasses.is_dataclass(value):
         return value
     return {KEYS.get(each.name, each.name): _row(getattr(value, each.name))
-            for each in dataclasses.fields(value) if each.name not in LEFT_OUT
+            for each in dataclasses.fields(value)
             if each.name not in OPTIONAL or getattr(value, each.name) != _default(each)}
 
 

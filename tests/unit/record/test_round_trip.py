@@ -74,6 +74,23 @@ class RoundTripTest(testtools.TestCase):
         self.assertEqual((3, 1), (len(snapshot.moves_under_way), len(snapshot.shared_providers)))
         self.assertTrue(all(host.used is not None for host in snapshot.hosts))
 
+    def test_a_move_whose_allocations_are_on_its_destination(self):
+        """Nova gives the allocations on the source to the migration, so those of the server are
+        on the destination alone."""
+        cloud = Cloud(6, 'spread').know_what_placement_holds()
+        moves = cloud.inventory['moves_under_way']
+        moves[0]['arrived'] = {'VCPU': 2, 'CUSTOM_ACME': 1}
+        for each in cloud.inventory['instances']:
+            if each['uuid'] == moves[0]['instance_uuid']:
+                each['resources'] = {}
+        snapshot = self.check(cloud)
+        self.assertEqual([{'VCPU': 2, 'CUSTOM_ACME': 1}],
+                         [move.arrived for move in snapshot.moves_under_way if move.arrived])
+        self.assertEqual(0, len(snapshot.after_moves().moves_under_way))
+        written = (self.folder / 'anonymous' / 'inventory.json').read_text().lower()
+        self.assertIn('"arrived"', written)
+        self.assertNotIn('custom_acme', written)
+
     @ddt.data('spread', 'pack')
     def test_a_cloud_with_all_that_rules_go_by(self, mode):
         snapshot = self.check(Cloud(9, mode).know_what_rules_go_by())
