@@ -29,6 +29,9 @@ LOG = logging.getLogger(__name__)
 JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 """Columns whose text is JSON."""
 
+WAIT = frozenset(('waits_for', 'waits_in_vain'))
+"""Columns of a :class:`~kronos_nova.drain.states.Wait`."""
+
 
 class Drains:
     """The table of drains of hosts. A row is stored when a drain is requested. It is deleted after
@@ -114,7 +117,8 @@ class Drains:
 
     @retried
     def note(self, drain: Drain, states: Collection[str], **values: Any) -> bool:
-        """Save the columns ``values`` of a drain, if the drain is still in one of ``states``.
+        """Save the columns ``values`` of a drain, if the drain is still in one of ``states``. The
+        value ``wait`` is a :class:`drains.Wait`; in :meth:`enter` and :meth:`end` too.
 
         :returns: whether the columns were saved
         """
@@ -128,11 +132,11 @@ class Drains:
 
         :param why: end of a relative clause about the aggregate
         """
-        waits = (f'an evaluation of aggregate {drain.aggregate}, which {why}; '
-                 f'{drains.released_by(drain.host)}')
-        if (waits, True) != (drain.waits_for, drain.waits_in_vain) and self.note(
-                drain, (drain.state,), waits_for=waits, waits_in_vain=True):
-            LOG.warning('The drain of host %s waits for %s', drain.host, waits)
+        wait = drains.Wait(is_in_vain=True, why=(
+            f'an evaluation of aggregate {drain.aggregate}, which {why}; '
+            f'{drains.released_by(drain.host)}'))
+        if wait != drain.wait and self.note(drain, (drain.state,), wait=wait):
+            LOG.warning('The drain of host %s waits for %s', drain.host, wait.why)
 
     @retried
     def enter(self, drain: Drain, states: Collection[str], new: str, **values: Any) -> bool:
@@ -204,9 +208,9 @@ def _write_state(session: orm.Session, which: sa.ColumnElement[bool], new: str,
     :returns: whether exactly one drain matched
     """
     session.flush()
-    waits = {} if new in drains.ACTIVE else {'waits_for': ''}
+    ended = {} if new in drains.ACTIVE else {'wait': drains.NO_WAIT}
     return count_changed(session, sa.update(models.DrainRow).where(which).values(
-        state=new, **_columns({**waits, **values}))) == 1
+        state=new, **_columns({**values, **ended}))) == 1
 
 
 def _not_begun(host: str) -> sa.Select[tuple[models.MoveRow]]:
@@ -226,11 +230,18 @@ def read(session: orm.Session, states: Collection[str] = drains.ACTIVE) -> list[
 
 
 def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as they are stored. A new text ``waits_for`` without ``waits_in_vain`` is
-    about a drain that does not wait in vain."""
-    if 'waits_for' in values:
-        values = {'waits_in_vain': False, **values}
-    return {name: json.dumps(value) if name in JSON else value for name, value in values.items()}
+    """Return the values as they are stored. The value ``wait``, a :class:`drains.Wait`, is stored
+    in two columns.
+
+    :raises ValueError: ``values`` has one of these two columns without the other
+    """
+    if len(WAIT & values.keys()) == 1:
+        raise ValueError('The columns of a wait are written together: pass "wait".')
+    found = {name: json.dumps(value) if name in JSON else value
+             for name, value in values.items() if name != 'wait'}
+    if 'wait' in values:
+        found |= {'waits_for': values['wait'].why, 'waits_in_vain': values['wait'].is_in_vain}
+    return found
 
 
 def _drain(row: models.DrainRow) -> Drain:

@@ -145,9 +145,11 @@ class HostDrains:
         """Record that a drain waits for an evaluation that finds its host. If the host has left its
         aggregate, the drain waits in vain, and no server is blocked or stopped by the drain any
         more. If the host could not be read, the rest stays as it was recorded before."""
-        values: dict[str, Any] = {'waits_for': _unread(snapshot, each)}
-        if each.aggregate not in snapshot.unread:
-            values |= {'waits_in_vain': True, 'blocked': {}, 'to_stop': []}
+        has_left = each.aggregate not in snapshot.unread
+        values: dict[str, Any] = {'wait': drains.Wait(why=_unread(snapshot, each),
+                                                      is_in_vain=has_left)}
+        if has_left:
+            values |= {'blocked': {}, 'to_stop': []}
             if each.state == drains.BLOCKED:
                 self.drains.enter(each, (each.state,), drains.DRAINING, **values)
                 return
@@ -162,7 +164,7 @@ class HostDrains:
                                  for uuid, why in to_stop.items()}}
         values = {'left': left, 'looked_at': now, 'blocked': blocked,
                   'to_stop': sorted(to_stop) if is_time else [],
-                  'waits_for': waits if left else '',
+                  'wait': drains.Wait(why=waits if left else ''),
                   'servers': left if each.servers is None else each.servers}
         state = each.state
         if not left and each.state != drains.REQUESTED:

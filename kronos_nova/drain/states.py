@@ -71,6 +71,22 @@ GONE = 'Nova has no nova-compute of that name any more'
 """Reason that is shown if a host was removed from Nova."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The reason why a drain waits. The two columns of a stored drain are always written together.
+
+    why : text that lists everything for which the drain waits; '' if it waits for nothing
+    is_in_vain : True if no evaluation plans the drain until an operator does something
+    """
+
+    why: str = ''
+    is_in_vain: bool = False
+
+
+NO_WAIT = Wait()
+"""The Wait of a drain that waits for nothing."""
+
+
 def released_by(host: str) -> str:
     """Return the end of a text about a drain that only an operator ends: the command that ends
     the drain."""
@@ -129,6 +145,10 @@ class Drain:
     stopped: Mapping[str, str] = field(default_factory=dict)
     is_ours: bool = False
     is_unwatched: bool = False
+
+    @property
+    def wait(self) -> Wait:
+        return Wait(why=self.waits_for, is_in_vain=self.waits_in_vain)
 
     def has_stopped(self, uuid: str, status: str) -> bool:
         """Return True if a server is off because the drain stopped the server; False otherwise. A

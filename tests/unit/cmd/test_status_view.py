@@ -20,6 +20,7 @@ from kronos_nova.db import maintenances
 from kronos_nova.db import models
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.drain.states import Drain
+from kronos_nova.drain.states import Wait
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -413,7 +414,7 @@ class StatusTest(test_automation.OperatorTestCase):
         [drain] = json.loads(self.manage('status', '-f', 'json', expected=LOOK))['drains']
         self.assertEqual((board.get('d').waits_for, True),
                          (drain['waits_for'], drain['waits_in_vain']))
-        board.note(board.get('d'), ('draining',), waits_for='moves in progress: one')
+        board.note(board.get('d'), ('draining',), wait=Wait(why='moves in progress: one'))
         self.manage('status', expected=WELL)
 
     def test_a_drain_whose_servers_are_not_counted_yet_says_nothing_of_them(self):

@@ -114,16 +114,19 @@ class DrainLifeTest(testtools.TestCase):
         drain = self.drain(1, drains.DRAINING)
         note = functools.partial(self.drains.note, drain, drains.ACTIVE)
         for values, expected in (
-                ({'waits_for': f'anything; {drains.released_by("h1")}'}, False),
-                ({'waits_for': 'an evaluation', 'waits_in_vain': True}, True),
+                ({'wait': drains.Wait(why=f'anything; {drains.released_by("h1")}')}, False),
+                ({'wait': drains.Wait(why='an evaluation', is_in_vain=True)}, True),
                 ({'left': 3}, True),  # another fact
-                ({'waits_for': 'an evaluation'}, False)):
+                ({'wait': drains.Wait(why='an evaluation')}, False)):
             self.assertTrue(note(**values))
             self.assertIs(expected, self.drains.get('d1').waits_in_vain)
+        for values in ({'waits_for': 'an evaluation'}, {'waits_in_vain': True}):
+            self.assertRaises(ValueError, note, **values)
 
     def test_a_drain_that_has_ended_waits_neither_for_anything_nor_in_vain(self):
         drain = self.drain(1, drains.DRAINING)
-        self.drains.note(drain, drains.ACTIVE, waits_for='an evaluation', waits_in_vain=True)
+        self.drains.note(drain, drains.ACTIVE, wait=drains.Wait(
+            why='an evaluation', is_in_vain=True))
         self.drains.enter(drain, (drains.DRAINING,), drains.RELEASING)
         found = self.drains.get('d1')
         self.assertEqual(('', False), (found.waits_for, found.waits_in_vain))

@@ -88,7 +88,7 @@ class WaitsTest(test_evaluation.CycleTestCase):
         for number, state in enumerate((drains.RELEASING, drains.OVERDUE), 1):
             self.drain(drains.DRAINING)
             found = self.drains.latest('b')
-            self.drains.note(found, drains.ACTIVE, waits_for='moves in progress: one')
+            self.drains.note(found, drains.ACTIVE, wait=drains.Wait(why='moves in progress: one'))
             self.drains.end(found, (drains.DRAINING,), state, self.clock(), 'jane')
             self.assertEqual((state, ''), (self.drains.latest('b').state,
                                            self.drains.latest('b').waits_for))
