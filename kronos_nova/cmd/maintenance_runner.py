@@ -14,8 +14,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from kronos_client.cli import columns
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
@@ -138,9 +138,13 @@ class MaintenanceRunner:
         self._to(host, m.DRAINING)
 
     def _drained(self, found: m.Maintenance, host: str) -> None:
-        if self._leave_out_if_removed(host):
-            return
+        """Take the next step for a host that is emptied. While its drain is in progress, the record
+        of the drain is enough: if the host was removed from Nova, the drain is ended. In other
+        states Nova is asked, because the next step depends on the answer."""
         drain = self._drain_in_force(host)
+        is_in_progress = drain is not None and drain.state in drains.ACTIVE
+        if not is_in_progress and self._leave_out_if_removed(host):
+            return
         if drain is None:
             self._to(host, m.LEFT_OUT)
         elif drain.state == drains.EMPTY and not self._is_empty(host):
@@ -154,11 +158,11 @@ class MaintenanceRunner:
             self._request(found, host)
         elif drain.state == drains.BLOCKED and drain.left is not None:
             self._tell(host, f'blocked by {len(drain.blocked)} of '
-                             f'{columns.count(drain.left, "server")}; see '
+                             f'{plural.count(drain.left, "server")}; see '
                              f'"kronos-manage host status {host}"')
         elif drain.left is not None:
             waits = f'; waits for {drain.waits_for}' if drain.waits_for else ''
-            self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
+            self._tell(host, f'{plural.count(drain.left, "server")} left{waits}')
 
     def _drain_in_force(self, host: str) -> Drain | None:
         """Return the newest drain of a host. Return None if this drain is released or about to be

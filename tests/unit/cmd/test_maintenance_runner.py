@@ -33,6 +33,17 @@ class Hook:
         return self.status
 
 
+class FakeServices(dict):
+    """The services of hosts, all of them UP, and the hosts that were asked for."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def get(self, host, _default=None):
+        self.asked.append(host)
+        return UP
+
+
 class _Hosts:
     """A HostApi of empty hosts whose services come from a function."""
 
@@ -347,7 +358,28 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.check_removed_while_emptied(drains.EMPTY)
 
     def test_a_host_that_is_removed_while_it_is_emptied_is_left_out(self):
-        self.check_removed_while_emptied(drains.BLOCKED)
+        """The worker that disables hosts notices it, and ends the drain."""
+        work = self.begin_without_a()
+        work.advance()
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASED)
+        self.service_of['a'] = None
+        work.advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+        self.assertIn('a: left out: Nova has no nova-compute of that name any more', self.said)
+
+    def test_nova_is_not_asked_while_a_drain_is_in_progress(self):
+        work = self.begin('a')
+        work.advance()
+        asked = []
+        self.service_of = FakeServices(asked)
+        for state in (drains.REQUESTED, drains.DRAINING, drains.BLOCKED):
+            fixtures.bring(self.drains, self.drains.latest('a'), state)
+            work.advance()
+        self.assertEqual([], asked)
+        self.empty('a')
+        work.advance()
+        self.assertEqual(['a', 'a'], asked)
+        self.assertEqual([m.HOOK], self.states())
 
     def test_a_host_that_is_removed_after_the_deadline_of_its_drain_is_left_out(self):
         self.check_removed_while_emptied(drains.OVERDUE)
