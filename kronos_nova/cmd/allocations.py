@@ -19,6 +19,7 @@ from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cmd import database
 from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine
@@ -108,7 +109,7 @@ class _Auditing(command.Lister):
         held, result = self.cloud.audit(self.limits, self.app.stderr, self._rooms)
         self.app.stderr.write(
             f'{result.instances} instances and {result.consumers} consumers were audited: '
-            f'{columns.count(len(result.findings), "finding")}; {len(result.in_flight)} left out, '
+            f'{plural.count(len(result.findings), "finding")}; {len(result.in_flight)} left out, '
             'as Nova is working on them\n')
         if result.silent:
             self.app.stderr.write(

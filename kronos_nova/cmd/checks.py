@@ -17,8 +17,8 @@ import oslo_messaging
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
-from kronos_client.cli import columns
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova import policies
 from kronos_nova.cmd import api_checks
 from kronos_nova.cmd import exporter_checks
@@ -260,7 +260,7 @@ def _typos(conf: cfg.ConfigOpts, role: roles.Role) -> tuple[str, None]:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
             remedy='Correct the files. oslo.config ignores options that it does not know.')
-    return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
+    return f'{plural.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 
 def _plugin(role: roles.Role) -> tuple[str, None]:
@@ -279,7 +279,7 @@ def _windows(conf: cfg.ConfigOpts, now: float) -> tuple[str, tuple[engine_window
         raise CheckWarning(
             '; '.join(changed) + '. To avoid this, let the window end before the hour of the clock '
             'change or begin after it, or give it the time zone UTC.', found)
-    return columns.count(len(found), 'window'), found
+    return plural.count(len(found), 'window'), found
 
 
 def _clock_changes(window: engine_windows.Window, now: float) -> Iterator[str]:
@@ -356,10 +356,10 @@ def _placement(reach: Reach) -> tuple[str, None]:
 def _nova(reach: Reach) -> tuple[str, Snapshot]:
     snapshot = reach.read()
     available = sum(host.service.is_available for host in snapshot.hosts)
-    return (f'{columns.count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them '
-            f'available, {columns.count(len(snapshot.instances), "instance")}, '
-            f'{columns.count(len(snapshot.aggregates), "aggregate")}, '
-            f'{columns.count(len(snapshot.server_groups), "server group")}'), snapshot
+    return (f'{plural.count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them '
+            f'available, {plural.count(len(snapshot.instances), "instance")}, '
+            f'{plural.count(len(snapshot.aggregates), "aggregate")}, '
+            f'{plural.count(len(snapshot.server_groups), "server group")}'), snapshot
 
 
 def _scope(conf: cfg.ConfigOpts, snapshot: Snapshot) -> tuple[str, None]:
@@ -372,13 +372,13 @@ def _scope(conf: cfg.ConfigOpts, snapshot: Snapshot) -> tuple[str, None]:
             missing.append(f'aggregates, {name}')
     if missing:
         raise _no_aggregate(missing)
-    small = [f'aggregate {name} has {columns.count(count, "host")}'
+    small = [f'aggregate {name} has {plural.count(count, "host")}'
              for name, count in counts.items() if count < 2 and name != UNASSIGNED]
     if small:
         raise CheckWarning('; '.join(small) + '; with fewer than two hosts, there is nothing to '
                            'balance')
     return '; '.join(f'{"unassigned" if name == UNASSIGNED else name}: '
-                     f'{columns.count(count, "host")}' for name, count in counts.items()), None
+                     f'{plural.count(count, "host")}' for name, count in counts.items()), None
 
 
 def _no_aggregate(places: list[str]) -> exception.ConfigurationError:
@@ -429,7 +429,7 @@ def _noise(conf: cfg.ConfigOpts, policy_set: PolicySet,
         raise CheckWarning('; '.join(below))
     if not found:
         return 'not known yet: it takes some evaluations with restraint', None
-    return f'{columns.count(len(found), "threshold")} above what noise makes', None
+    return f'{plural.count(len(found), "threshold")} above what noise makes', None
 
 
 def _loads(conf: cfg.ConfigOpts, policy_set: PolicySet, answers: query_checks.Answers,
@@ -448,7 +448,7 @@ def _loads(conf: cfg.ConfigOpts, policy_set: PolicySet, answers: query_checks.An
     doubted += [f'{doubt} ({name})' for name, load in found for doubt in load.doubts]
     if doubted:
         raise CheckWarning('; '.join(doubted))
-    return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None
+    return f'answers for {plural.count(len(found), "aggregate")} fit Nova and each other', None
 
 
 def _exporters(answers: query_checks.Answers, snapshot: Snapshot) -> tuple[str, None]:
@@ -483,7 +483,7 @@ def _buffers(conf: cfg.ConfigOpts, policy_set: PolicySet, reach: Reach) -> tuple
               for each in named if each.flavor not in known]
     if wrong:
         raise CheckWarning('; '.join(wrong))
-    return columns.count(len(policy_set.buffers), 'buffer'), None
+    return plural.count(len(policy_set.buffers), 'buffer'), None
 
 
 def _broker(conf: cfg.ConfigOpts) -> tuple[str, None]:
@@ -499,7 +499,7 @@ def _broker(conf: cfg.ConfigOpts) -> tuple[str, None]:
     if doubts:
         raise CheckWarning('; '.join(doubts))
     count = sum(len(url.hosts) for url in urls.values())
-    return f'{columns.count(count, "broker")} {"answer" if count > 1 else "answers"}', None
+    return plural.count(count, 'broker', 'answer'), None
 
 
 def _transport_url(conf: cfg.ConfigOpts, option: str, get_transport: Callable[..., object],

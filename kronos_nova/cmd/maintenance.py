@@ -23,6 +23,7 @@ from kronos_client.cli import command
 from kronos_client.cli import hosts as host_commands
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova import plural
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import maintenance_runner
@@ -313,7 +314,7 @@ class Run(_Running):
                 moving += len(plan.report.moves)
                 seconds += checker.seconds(plan.report.moves, options.parallel) or 0.0
         expected = f', about {columns.duration(seconds)} without the hooks' if seconds else ''
-        self._say(f'{columns.count(len(hosts), "host")}, {columns.count(moving, "server")} to move '
+        self._say(f'{plural.count(len(hosts), "host")}, {plural.count(moving, "server")} to move '
                   f'at least once{expected}')
         return hosts
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from kronos_client.cli import columns
+from kronos_nova import plural
 from kronos_nova.objects import domains
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
@@ -61,7 +61,7 @@ def problems(found: list[RuleRow]) -> list[str]:
 def summary(found: list[RuleRow]) -> str:
     """Return a line of text with the number of rules and the number of violated rules."""
     violated = sum(1 for row in found if row.violated)
-    return f'{columns.count(len(found), "rule")}, {violated} of them violated'
+    return f'{plural.count(len(found), "rule")}, {violated} of them violated'
 
 
 def contradictory_domains(snapshot: Snapshot, levels: list[str]) -> list[str]:

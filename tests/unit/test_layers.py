@@ -11,9 +11,8 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock', 'units', 'plural',
-     'client'),
-    ('boundary', 'extensions', 'solver_output'),
+    ('exception', 'conf', 'version', 'page', 'clock', 'units', 'client'),
+    ('boundary', 'extensions', 'solver_output', 'plural'),
     ('objects',),
     ('policies',),
     ('load', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
@@ -39,10 +38,10 @@ OURS = {'kronos_nova', 'kronos_client'}
 KERNEL = (*next(rooms for rooms in FLOORS if 'model' in rooms), 'room')
 KERNEL_MAY_USE = {'numpy', 'scipy', 'kronos_nova'}
 CLIENT = ROOT / 'client' / 'kronos_client'
-CLIENT_ROOMS = {'sanitize': set(), 'contract': {'msgspec', 'sanitize'},
+CLIENT_ROOMS = {'sanitize': set(), 'plural': set(), 'contract': {'msgspec', 'sanitize'},
                 'http': {'msgspec', 'keystoneauth1', 'sanitize', 'contract'},
                 'osc': {'osc_lib', 'keystoneauth1', 'contract', 'http'},
-                'cli': {'cliff', 'msgspec', 'sanitize', 'contract'}}
+                'cli': {'cliff', 'msgspec', 'sanitize', 'plural', 'contract'}}
 """The rooms of the client, with the libraries and rooms that each may use. osc-lib brings all
 libraries but msgspec."""
 CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 'threading',

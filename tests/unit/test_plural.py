@@ -2,8 +2,8 @@
 
 import testtools
 
-from kronos_nova.plural import agreeing
-from kronos_nova.plural import count
+from kronos_client.plural import agreeing
+from kronos_client.plural import count
 
 
 class PluralTest(testtools.TestCase):

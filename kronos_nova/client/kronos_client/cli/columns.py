@@ -97,11 +97,6 @@ def duration(seconds: float) -> str:
     return f'{minutes // 60} h {minutes % 60:02} min'
 
 
-def count(number: int, noun: str) -> str:
-    """Format a number of things, such as ``1 host`` or ``2 hosts``."""
-    return f'{number} {noun}{"" if number == 1 else "s"}'
-
-
 def server(uuid: str, name: str | None) -> str:
     """Format a server as ``name (uuid)``, or as its uuid if the name is not known."""
     return f'{name} ({uuid})' if name else uuid

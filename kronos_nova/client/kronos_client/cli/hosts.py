@@ -12,6 +12,7 @@ from typing import TextIO
 
 import msgspec
 
+from kronos_client import plural
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -236,7 +237,7 @@ class Drain(_OfHosts):
             under_way = each.servers - each.leaving - len(each.blocked) - len(each.stopped)
             already = (f', {under_way} migrate{"s" if under_way == 1 else ""} already'
                        if under_way > 0 else '')
-            self.say(f'{each.host}: {columns.count(each.servers, "server")}, {each.leaving} can '
+            self.say(f'{each.host}: {plural.count(each.servers, "server")}, {each.leaving} can '
                      f'leave{cold}{already}, {each.memory_mb / 1024:.1f} GiB')
             for destination, count in each.destinations.items():
                 self.say(f'    {count} to {destination}')
@@ -331,7 +332,7 @@ def _worst(states: Iterable[contract.Occupancy]) -> int:
 def _text(found: contract.Occupancy) -> str:
     """Return a line about a host: its servers, the state of its nova-compute, and its drain."""
     service, drain = found.service, found.drain
-    left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
+    left = plural.count(len(found.servers), 'server') if found.servers else 'empty'
     reason = f': {service.disabled_reason}' if service.disabled_reason else ''
     text = (f'{found.host}: {left} ({service.status}, '
             f'{"forced down" if service.forced_down else service.state}{reason})')

@@ -4,6 +4,7 @@ operator."""
 
 import argparse
 
+from kronos_client import plural
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.contract import maintenance as contract
@@ -35,7 +36,7 @@ class Show(command.Lister):
 
 
 def _summary(found: contract.Maintenance) -> str:
-    text = f'{found.serviced} of {columns.count(len(found.hosts), "host")} serviced, {found.state}'
+    text = f'{found.serviced} of {plural.count(len(found.hosts), "host")} serviced, {found.state}'
     end = found.expected_end
     return text if end is None else f'{text} until about {columns.local(end)}'
 

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from kronos_client import plural
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -189,7 +190,7 @@ class Abort(command.Command):
         found = self.collect(contract.LIST, contract.ListMoves(plan=plan.uuid), 'moves',
                              plan.move_count)
         asked = list(self._aborted(found))
-        self.say(f'The end of {columns.count(len(asked), "move")} is requested; '
+        self.say(f'The end of {plural.count(len(asked), "move")} is requested; '
                  f'{len(found) - len(asked)} had ended before.')
         return 0
 

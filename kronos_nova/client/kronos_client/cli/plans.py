@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from kronos_client import plural
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -165,7 +166,7 @@ class Approve(_OfPlan):
             self.say('These figures are for all moves of the plan. Before the chosen moves start, '
                      'Kronos checks how much they gain alone, and leaves out those that gain too '
                      'little.')
-        self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. Before the plan '
+        self.say(f'{done.chosen} of {plural.count(done.moves, "move")} may run. Before the plan '
                  'starts, Kronos checks it against the present cloud; "plan show" then reports '
                  'which moves were left out, and why.')
         if done.waits_for:
@@ -196,8 +197,8 @@ def _projects(moves: Sequence[contract.PlannedMove]) -> list[dict[str, Any]]:
 
 
 def _project_text(project: Mapping[str, Any]) -> str:
-    return (f'{project["project_id"]}: {columns.count(project["moved"], "server")} moved, relieved '
-            f'by {columns.count(project["relieved"], "move")} of others')
+    return (f'{project["project_id"]}: {plural.count(project["moved"], "server")} moved, relieved '
+            f'by {plural.count(project["relieved"], "move")} of others')
 
 
 def _policy_text(policy: contract.PlannedPolicy) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
+from kronos_client import plural
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -116,7 +117,7 @@ class Capacity(_AboutRoom):
             **changes(parsed_args)))
         self.say_outcome(found.outcome)
         if found.not_restarting:
-            self.say(f'{columns.count(len(found.not_restarting), "host")} (such as '
+            self.say(f'{plural.count(len(found.not_restarting), "host")} (such as '
                      f'{found.not_restarting[0]}) may not fail: not all of the servers on it would '
                      'restart on other hosts. "failover" shows why.')
         has_trend = any(each.full_in_days is not None for each in found.slots)
@@ -176,7 +177,7 @@ class Failover(_AboutRoom):
         lost = [each for each in found.hosts if each.verdict != contract.FITS]
         by_name = [each for each in found.hosts
                    if each.verdict == contract.FITS and not each.in_novas_order]
-        self.say(f'{len(found.hosts) - len(lost)} of {columns.count(len(found.hosts), "host")} may '
+        self.say(f'{len(found.hosts) - len(lost)} of {plural.count(len(found.hosts), "host")} may '
                  f'fail: all of their servers restart. For {len(by_name)} of them, that takes '
                  'destinations that are chosen for the servers.')
         if lost:
@@ -210,8 +211,8 @@ def sentences(room: contract.Room, count: int) -> Iterator[str]:
     :param count: number of new servers in the request
     """
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
-    yield (f'There is room for {sum(room.hosts.values())} of {columns.count(count, "server")} '
-           f'after {columns.count(len(room.moves), "move")} that copy '
+    yield (f'There is room for {sum(room.hosts.values())} of {plural.count(count, "server")} '
+           f'after {plural.count(len(room.moves), "move")} that copy '
            f'{room.memory_mb / 1024:.1f} GiB{f": {places}" if places else ""}.')
     for why in room.missing:
         yield f'There is no room for the other servers: {why}.'
@@ -259,7 +260,7 @@ class RoomFragments(_Moves):
             project=parsed_args.project, **changes(parsed_args)))
         self.say_outcome(found.outcome)
         self.say(f'{found.before} new servers fit now, and {found.after} after '
-                 f'{columns.count(len(found.moves), "move")} that copy '
+                 f'{plural.count(len(found.moves), "move")} that copy '
                  f'{found.memory_mb / 1024:.1f} GiB. Such servers cannot use '
                  f'{found.rate_before:.0%} of the free CPUs now, and {found.rate_after:.0%} after '
                  'the moves.')
@@ -323,8 +324,8 @@ class RoomWhatIf(_AboutRoom):
         for problem in found.problems:
             self.say(f'Not known: {problem}')
         memory = sum(move.memory_mb for move in found.moves)
-        self.say(f'{columns.count(len(found.restarts), "server")} would restart on other hosts. '
-                 f'The next plan would then have {columns.count(len(found.moves), "move")} and '
+        self.say(f'{plural.count(len(found.restarts), "server")} would restart on other hosts. '
+                 f'The next plan would then have {plural.count(len(found.moves), "move")} and '
                  f'copy {memory / 1024:.1f} GiB.')
         if parsed_args.moves:
             head, restarts = moves_table(found.restarts)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kronos_client import plural
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -98,7 +99,7 @@ def _lines(found: contract.Status) -> Iterator[str]:
     if found.drains:
         yield ''
     for drain in found.drains:
-        left = '' if drain.left is None else f', {columns.count(drain.left, "server")} left'
+        left = '' if drain.left is None else f', {plural.count(drain.left, "server")} left'
         if drain.remaining_seconds is not None:
             left += f'; about {columns.duration(drain.remaining_seconds)} for the planned moves'
         yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
@@ -108,7 +109,7 @@ def _lines(found: contract.Status) -> Iterator[str]:
     yield ''
     yield f'Workers: {_workers(found.workers)}'
     if found.quarantined:
-        yield (f'In quarantine: {columns.count(found.quarantined, "server")} '
+        yield (f'In quarantine: {plural.count(found.quarantined, "server")} '
                '("quarantine list" names them)')
     if found.duration_error is not None:
         yield f'Predicted durations of moves are off by {found.duration_error:.0%} (median)'
@@ -133,7 +134,7 @@ def _verdict(found: contract.Status) -> str:
     see below"."""
     counts = collections.Counter(each.severity for each in found.problems)
     nouns = {contract.CRITICAL: 'critical condition'}
-    return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
+    return ', '.join([*(plural.count(counts[each], nouns.get(each, each))
                         for each in contract.SEVERITIES if counts[each]), 'see below']
                      ) if counts else 'all is well'
 
@@ -168,7 +169,7 @@ def _aggregate(aggregate: contract.Aggregate, now: datetime.datetime) -> Iterato
     for each in aggregate.losses:
         yield f'    {_losses(each)}'
     if aggregate.immovable:
-        yield (f'    {columns.count(aggregate.immovable, "server")} that Nova does not migrate '
+        yield (f'    {plural.count(aggregate.immovable, "server")} that Nova does not migrate '
                'live ("explain" has the reason)')
     if aggregate.plan:
         yield f'    plan {aggregate.plan.uuid}: {_plan(aggregate.plan)}'
@@ -209,7 +210,7 @@ def _policy(policy: contract.Policy) -> str:
 
 
 def _plan(plan: contract.OpenPlan) -> str:
-    count = columns.count(plan.moves, 'move')
+    count = plural.count(plan.moves, 'move')
     if plan.state == 'proposed':
         return (f'{count}, waiting for "plan approve" until '
                 f'{columns.local(plan.expires_at)}')
