@@ -51,7 +51,8 @@ have every weekday equally often."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """Return the number of new servers that fit into the cloud, for each flavor separately.
+    """Return the number of new servers that fit into the cloud, for each flavor separately. As in
+    evaluations, migrations in progress count as completed.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a hypothetical change names an unknown host
@@ -61,7 +62,7 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     from kronos_nova.room import failover
     from kronos_nova.room import shapes
     from kronos_nova.room import slots
-    asked = _cloud(context, request)
+    asked = _cloud(context, request, settled=True)
     snapshot, rules = asked.snapshot, _rules(context, asked.operator_rules, asked.snapshot)
     flavors = sorted(asked.flavors(), key=lambda each: each.name)
     wanted = shapes.named(request.flavors, flavors) if request.flavors else flavors
@@ -104,14 +105,14 @@ def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Aske
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
     """Return, for each host, whether all its servers would restart on other hosts if the host were
-    lost.
+    lost. As in evaluations, migrations in progress count as completed.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a host does not exist, or is not in the aggregate
     :raises RequestRefused: a hypothetical change or the policies file cannot be read
     """
     from kronos_nova.room import failover  # imported late, as above
-    asked = _cloud(context, request)
+    asked = _cloud(context, request, settled=True)
     snapshot = asked.snapshot
     judge = failover.failover_of(snapshot, _rules(context, asked.operator_rules, snapshot))
     hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
@@ -279,10 +280,11 @@ class _Asked:
     flavors: Callable[[], tuple[Shape, ...]]
 
 
-def _cloud(context: Context, request: AboutCloud) -> _Asked:
+def _cloud(context: Context, request: AboutCloud, settled: bool = False) -> _Asked:
     """Return the cloud for which a request is evaluated, after the hypothetical changes of the
     request. If the request names an aggregate, the cloud has only the hosts of this aggregate.
 
+    :param settled: True if migrations in progress count as completed
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
     :raises RequestRefused: a change or the policies file cannot be read
@@ -293,8 +295,9 @@ def _cloud(context: Context, request: AboutCloud) -> _Asked:
     from kronos_nova.room import holding
     from kronos_nova.room import making
     from kronos_nova.room import whatif
+    cloud = context.read_cloud()
     snapshot = whole = holding.with_held(
-        context.read_cloud(), holds.Holds(context.database).in_force(),
+        cloud.after_moves() if settled else cloud, holds.Holds(context.database).in_force(),
         engine_options.packs_numa_cells(context.conf))
     snapshot.refuse_unread(request.aggregate)
     flavors = functools.cache(context.read_flavors)

@@ -98,6 +98,21 @@ class RoomTest(RoomTestCase):
         self.assertIn('it needs 7 VCPU', host['left']['large'])
         self.ask('/v1/failover?hosts=nope', expected=404)
 
+    def test_a_migration_in_progress_counts_as_completed(self):
+        """During the migration, the small server has allocations on both hosts."""
+        used = {'a': {'VCPU': 2, 'MEMORY_MB': 2048}, 'b': {'VCPU': 0, 'MEMORY_MB': 0},
+                'c': {'VCPU': 7, 'MEMORY_MB': 4096}}
+        cloud = clouds.cloud(
+            [clouds.host(name, used=amounts) for name, amounts in used.items()],
+            [clouds.server('small', 'a', 2, 2048), clouds.server('large', 'c', 7, 4096)])
+        self.found = cloud.with_moves_under_way([snapshot.MoveUnderWay(
+            instance_uuid='small', source='a', destination='b')])
+        self.assertEqual(['fits'] * 2, [
+            each['verdict'] for each in self.ask('/v1/failover')['hosts']])
+        found = self.ask('/v1/capacity?loss=true')
+        self.assertEqual([], found['not_restarting'])
+        self.assertEqual({'a': 8, 'b': 6, 'c': 1}, found['slots'][1]['hosts'])
+
     def test_the_moves_that_make_room(self):
         found = self.ask('/v1/room?flavor=6:1024&count=2')
         self.assertEqual(([], {'a': 1}, False), (
