@@ -37,11 +37,12 @@ Related options: ``broken_migrations``, without which ``interrupted_migrations``
     cfg.BoolOpt('interrupted_cold_migrations', default=True, help="""
 Whether a restarted nova-compute ends the cold migrations and resizes that the restart interrupted.
 Migrations from its host are rolled back. Migrations to its host are completed; nova-compute stores
-the necessary data in the folder ``$state_path/cold-migrations``.
+the necessary data in the folder ``$state_path/cold-migrations``. A migration whose request is
+received after an evacuation of its instance began is ended.
 
 By default, it is on. If disabled, such a migration seems to be in progress for ever, or Nova puts
 the instance into ERROR although its guest is unharmed. A guest that was to be started on the
-destination stays powered off.
+destination stays powered off. An evacuation in progress fails if such a request is received.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
 Whether nova-compute on the source host repeats the last requests of a live migration while a

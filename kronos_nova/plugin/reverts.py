@@ -105,17 +105,25 @@ def root_of(context: RequestContext, instance: Instance) -> str | None:
         return None
 
 
+def evacuations_since(context: RequestContext, migration: Migration) -> list[Migration]:
+    """Return the evacuations of an instance from the source of a migration that began after the
+    migration, the newest first. Failed evacuations are left out."""
+    found = objects.MigrationList.get_by_filters(context, {
+        'instance_uuid': migration.instance_uuid, 'migration_type': EVACUATION,
+        'source_compute': migration.source_compute})
+    return sorted((each for each in found if each.id > migration.id
+                   and each.status not in migration_status.FAILED),
+                  key=lambda each: each.id, reverse=True)
+
+
 def evacuated_to(context: RequestContext, migration: Migration) -> frozenset[str]:
     """Return the providers of the host to which an instance was evacuated from the source of a
     migration since the migration began; an empty set if the instance was not evacuated.
 
     :raises PlacementError: placement does not answer
     """
-    found = objects.MigrationList.get_by_filters(context, {
-        'instance_uuid': migration.instance_uuid, 'migration_type': EVACUATION,
-        'source_compute': migration.source_compute})
-    for each in sorted(found, key=lambda each: each.id, reverse=True):
-        if each.id < migration.id or each.status in migration_status.FAILED or not each.dest_node:
+    for each in evacuations_since(context, migration):
+        if not each.dest_node:
             continue
         try:
             node = objects.ComputeNode.get_by_host_and_nodename(

@@ -12,6 +12,11 @@ migration was about to begin. The consequence depends on how far the migration h
 With this fix, nova-compute ends the migration in all three cases, and gives the allocations back to
 the instance. The executor tries such a move again.
 
+A host that was lost may come back and receive the request to begin a migration of an instance that
+was evacuated in the meantime, or is being evacuated. Nova sets such an instance to ERROR, and an
+evacuation in progress fails. With this fix, nova-compute ends only the migration. So does the
+destination if it receives the request to prepare the migration so late.
+
 *On the destination*: If nova-compute is killed before it has sent its request to the source, the
 instance stays in the task_state ``resize_prep``. With this fix, nova-compute ends the migration
 after its next start. If nova-compute is killed before it has started the guest, Nova leaves the
@@ -54,6 +59,7 @@ from kronos_nova.plugin.nova_types import Migration
 from kronos_nova.plugin.nova_types import Mixin
 from kronos_nova.plugin.nova_types import RequestContext
 from kronos_nova.plugin.nova_types import RequestSpec
+from kronos_nova.plugin.nova_types import Selection
 from kronos_nova.plugin.nova_types import wraps
 
 CONF = nova.conf.CONF
@@ -73,6 +79,9 @@ EXPECTED = {
     f'{_MANAGER}.finish_resize':
         ('self', 'context', 'disk_info', 'image', 'instance', 'migration', 'request_spec'),
     f'{_MANAGER}.post_start_hook': ('self',),
+    f'{_MANAGER}.prep_resize':
+        ('self', 'context', 'image', 'instance', 'flavor', 'request_spec', 'filter_properties',
+         'node', 'clean_shutdown', 'migration', 'host_list'),
     f'{_MANAGER}.resize_instance':
         ('self', 'context', 'instance', 'image', 'migration', 'flavor', 'clean_shutdown',
          'request_spec'),
@@ -127,6 +136,17 @@ class EndsInterruptedColdMigrations(Mixin):
                 LOG.exception('The interrupted cold migration or resize could not be ended.',
                               instance=instance)
 
+    @wraps(manager.ComputeManager.prep_resize)
+    def prep_resize(self, context: RequestContext, image: Mapping[str, Any], instance: Instance,
+                    flavor: Flavor, request_spec: RequestSpec, filter_properties: dict[str, Any],
+                    node: str, clean_shutdown: bool, migration: Migration,
+                    host_list: list[Selection] | None) -> None:
+        if _is_on() and migration is not None and _is_evacuated(context, migration):
+            self._end_evacuated(context, instance, migration)
+            return
+        super().prep_resize(context, image, instance, flavor, request_spec, filter_properties, node,
+                            clean_shutdown, migration, host_list)
+
     # Steps of migrations that leave this host
 
     def _end_interrupted_cold(self, context: RequestContext, instance: Instance) -> None:
@@ -146,6 +166,9 @@ class EndsInterruptedColdMigrations(Mixin):
         if _is_on() and marks.has_ended(context, migration):
             marks.log_dropped(instance, migration)
             return
+        if _is_on() and _is_evacuated(context, migration):
+            self._end_evacuated(context, instance, migration)
+            return
         if _is_on() and _is_outdated(context, instance):
             self._end_cold(context, instance, migration)
             return
@@ -164,6 +187,24 @@ class EndsInterruptedColdMigrations(Mixin):
         compute_utils.add_instance_fault_from_exc(context, instance, error)
         self._revert_allocation(context, instance, migration)
         reverts.forget_destination(instance)
+        migration.status = migration_status.ERROR
+        migration.save()
+
+    def _end_evacuated(self, context: RequestContext, instance: Instance,
+                       migration: Migration) -> None:
+        """End a migration of an instance that is evacuated from the source. The instance belongs to
+        the evacuation, and is not changed. The instance's allocations on the destination of the
+        migration are deleted by the reconciler in nova-conductor."""
+        LOG.warning('Dropped a request for migration %s, because the server was evacuated from the '
+                    'source, or is being evacuated. The migration is ended as failed.',
+                    migration.uuid, instance=instance)
+        try:
+            self._delete_allocation_after_move(context, instance, migration)
+        except Exception as error:
+            if not reverts.may_be_left(error):
+                raise
+            reverts.log_undeleted(f'An evacuation has ended migration {migration.uuid}', instance,
+                                  error)
         migration.status = migration_status.ERROR
         migration.save()
 
@@ -341,6 +382,16 @@ def _is_converted(disk_info: str) -> bool:
 
 def _is_on() -> bool:
     return CONF.kronos_fixes.interrupted_cold_migrations
+
+
+def _is_evacuated(context: RequestContext, migration: Migration) -> bool:
+    """Return whether the instance of a migration was evacuated from the source after the migration
+    was requested, or is being evacuated. Return False if this is not known."""
+    try:
+        return bool(reverts.evacuations_since(context, migration))
+    except Exception as error:  # after any error, Nova's own method decides
+        LOG.debug('The evacuations of an instance cannot be read: %s', error)
+        return False
 
 
 def _is_outdated(context: RequestContext, instance: Instance) -> bool:

@@ -11,6 +11,7 @@ from nova import objects
 from nova.compute import power_state
 from nova.compute import rpcapi
 from oslo_serialization import jsonutils
+from oslo_utils import importutils
 
 from kronos_nova.plugin import outages
 from tests.functional.regressions import base
@@ -30,6 +31,13 @@ class KilledComputeTestCase(guests.GuestsTestCase):
         self.assertTrue(died.wait(60))
         return server
 
+    def keep_requests(self, name='resize_instance'):
+        """Keep the requests to the source to begin. Return a queue of functions that send them."""
+        ask, kept = getattr(rpcapi.ComputeAPI, name), queue.Queue()
+        self.stub_out(f'nova.compute.rpcapi.ComputeAPI.{name}', lambda *args, **kwargs: (
+            kept.put(functools.partial(ask, *args, **kwargs))))
+        return kept
+
 
 class InterruptedColdMigrationTest(KilledComputeTestCase):
     def assert_tried_again(self, server):
@@ -40,13 +48,6 @@ class InterruptedColdMigrationTest(KilledComputeTestCase):
                 context, server['id']).code)
             self.assertIsNone(objects.Instance.get_by_uuid(
                 context, server['id']).migration_context)
-
-    def keep_requests(self):
-        """Keep the requests to the source to begin. Return a queue of functions that send them."""
-        ask, kept = rpcapi.ComputeAPI.resize_instance, queue.Queue()
-        self.stub_out('nova.compute.rpcapi.ComputeAPI.resize_instance', lambda *args, **kwargs: (
-            kept.put(functools.partial(ask, *args, **kwargs))))
-        return kept
 
     def restart_source_before_its_request(self, server, kept):
         """Return a function that sends the request."""
@@ -109,6 +110,68 @@ class InterruptedEvacuationTest(KilledComputeTestCase):
             f'/os-migrations?instance_uuid={server["id"]}').body['migrations']
         self.assertEqual(('evacuation', 'pre-migrating'),
                          (migration['migration_type'], migration['status']))
+
+
+@ddt.ddt
+class LateRequestTest(KilledComputeTestCase):
+    """The source is lost, and comes back. It then receives the request to begin a cold migration of
+    a server that is evacuated, or was."""
+
+    hosts = ('host1', 'host2', 'host3')
+
+    def lose_source_before_its_request(self, name='resize_instance'):
+        """Return a server, and a function that starts the source and sends the request."""
+        server, kept = self.boot_server(), self.keep_requests(name)
+        self.api.post_server_action(server['id'], {'migrate': {'host': 'host2'}})
+        send = kept.get(timeout=60)
+        self.lose_source()
+
+        def come_back():
+            self.restart_source()
+            send()
+        return server, come_back
+
+    def assert_evacuated(self, server):
+        self._wait_for_migration_status(server, ['error'])
+        self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': 'host3', 'OS-EXT-STS:task_state': None, 'status': 'SHUTOFF'})
+        self.reconcile()
+        self.assert_holds_alone(server, 'host3')
+        self._run_periodics()
+        for host in ('host1', 'host2'):
+            tracker = self.computes[host].manager.rt
+            self.assertEqual(([], 0), (tracker.ledger.rows(host),
+                                       tracker.compute_nodes[host].vcpus_used))
+
+    def evacuate(self, server):
+        self.api.post_server_action(server['id'], {'evacuate': {'host': 'host3'}})
+
+    @ddt.data('prep_resize', 'resize_instance')
+    def test_a_server_that_was_evacuated_stays_where_it_is(self, request):
+        server, come_back = self.lose_source_before_its_request(request)
+        self.evacuate(server)
+        self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': 'host3', 'OS-EXT-STS:task_state': None, 'status': 'SHUTOFF'})
+        come_back()
+        self.assert_evacuated(server)
+
+    @ddt.data('nova.virt.fake.FakeDriver.spawn',
+              'nova.compute.manager.ComputeManager._do_rebuild_instance_with_claim')
+    def test_an_evacuation_in_progress_is_not_disturbed(self, step):
+        server, come_back = self.lose_source_before_its_request()
+        owner, _, name = step.rpartition('.')
+        real, has_come_back = getattr(importutils.import_class(owner), name), []
+
+        def come_back_first(*args, **kwargs):
+            if not has_come_back:
+                has_come_back.append(True)
+                come_back()
+                self._wait_for_migration_status(server, ['error'])
+            return real(*args, **kwargs)
+
+        self.stub_out(step, come_back_first)
+        self.evacuate(server)
+        self.assert_evacuated(server)
 
 
 StockInterruptedColdMigrationTest = base.on_stock_nova(InterruptedColdMigrationTest)
