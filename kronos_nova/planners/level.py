@@ -100,7 +100,9 @@ with 400 pairs, plans take up to three times as long and copy about as much."""
 STALE = 15
 """Number of integer programs in a row that find nothing better, after which larger programs are
 solved (:data:`PART`), or none. Raised, small programs are solved in vain; lowered, programs that
-take longer are solved while small ones would still find better moves. Not measured."""
+take longer are solved while small ones would still find better moves. Measured by ``bench
+constants`` on 9 clouds: with 5, seven plans change, and five of them leave scores further outside
+the target ranges."""
 PAIRS = 4_000
 """Maximum number of pairs of an instance and a host in all integer programs (:data:`PART`) that
 replace moves of one solution. A solution is a set of moves that brings the scores of all hosts into
@@ -161,7 +163,8 @@ multiple of the mean cost of a move. A solution is a set of moves that brings th
 hosts into their target ranges. Each search step changes the present solution. A step that makes the
 solution more expensive is undone if the new solution costs more than the best known solution plus
 this difference. Raised, the search spends its time on worse solutions; lowered, the search hardly
-changes its moves. Not measured."""
+changes its moves. Measured on 15 clouds, with all evaluations until the thresholds are reached:
+with 0, two clouds need one plan more."""
 LEFT = 0.05
 """Share of the present excess above which the excess that a solution leaves counts as large. A
 solution is a set of moves that brings the scores of all hosts into their target ranges. The excess
