@@ -2,6 +2,8 @@
 with native threads and with eventlet."""
 
 import importlib
+import threading
+import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -31,6 +33,12 @@ POOL_SIZE = 2
 """Number of threads with which one executor handles messages from the broker. Raised, more messages
 are handled at the same time; lowered to 1, a message whose handling takes long delays all others.
 Not measured."""
+
+STOP_SECONDS = 2
+"""Maximum seconds to wait for the end of message servers. A server that receives no message takes
+up to 5 seconds to stop. Raised, the moves of a process that ends are left to other processes later;
+lowered, more messages are received by a process that does not accept them any more, and are sent
+again after ``message_grace``. Chosen because Nova may kill a process after a few seconds."""
 
 CONTROL_EXCHANGE = 'nova'
 """Exchange (no unit) of RPC messages. It is Nova's own exchange, so that conductors, daemons and
@@ -250,11 +258,31 @@ class Listening:
             server.start(override_pool_size=POOL_SIZE)
 
     def stop(self) -> None:
-        """Accept no more messages, and wait until the messages in progress are handled."""
-        for server in self._servers:
-            server.stop()
-        for server in self._servers:
-            server.wait()
+        """Accept no more messages, and wait until the messages in progress are handled, but for at
+        most :data:`STOP_SECONDS`. The servers stop at the same time. A server that has not stopped
+        by then stops with its next message."""
+        endings = [threading.Thread(target=_end, args=(server,), daemon=True)
+                   for server in self._servers]
+        for ending in endings:
+            ending.start()
+        deadline = time.monotonic() + STOP_SECONDS
+        for ending in endings:
+            ending.join(max(0.0, deadline - time.monotonic()))
+        late = sum(ending.is_alive() for ending in endings)
+        if late:
+            LOG.debug('%d of %d message servers have not stopped within %d s, because they '
+                      'received no message or the broker does not answer; they are not waited for',
+                      late, len(endings), STOP_SECONDS)
+
+
+def _end(server: Any) -> None:
+    """Stop a message server, and wait until its messages in progress are handled. An error is
+    logged and not raised."""
+    try:
+        server.stop()
+        server.wait()
+    except Exception:  # errors of the driver, of kombu and of the operating system
+        LOG.exception('A message server failed to stop')
 
 
 def fan_out(transports: Transports, aggregates: Iterable[str], method: str,

@@ -43,14 +43,15 @@ class Executor:
         self.pool = pool
         self.options = options
         self._busy: set[str] = set()
+        self._is_retired = False
         self._said_at: datetime.datetime | None = None
         self._lock = threading.Lock()
         self._liveness = liveness.Liveness(executor_ports.seconds)
 
     def accept(self, move_uuid: str) -> None:
         """Accept a dispatched move, unless another worker has accepted it. A repeated call changes
-        nothing."""
-        if not self._reserve(move_uuid):
+        nothing. After :meth:`retire`, no move is accepted; the dispatcher sends the move again."""
+        if self._is_retired or not self._reserve(move_uuid):
             return
         move = None
         try:
@@ -60,8 +61,11 @@ class Executor:
                         'answer; the move is sent again later: %s', move_uuid,
                         db_engine.first_line(e))
         if move is not None:
-            self.pool.submit(self._step, move_uuid, lambda _uuid: move)
-            return
+            try:
+                self.pool.submit(self._step, move_uuid, lambda _uuid: move)
+                return
+            except RuntimeError:  # the pool was shut down after the check above
+                self.journal.retire(self.executor_ports.utcnow())
         LOG.debug('Move %s is not accepted: another worker has the move, or the move may '
                   'not start now', move_uuid)
         self._release(move_uuid)
@@ -119,6 +123,7 @@ class Executor:
 
     def retire(self) -> None:
         """Stop this worker, and leave its moves to other workers."""
+        self._is_retired = True
         self.pool.shutdown(wait=True)
         self.journal.retire(self.executor_ports.utcnow())
 

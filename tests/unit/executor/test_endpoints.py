@@ -1,5 +1,10 @@
 """Messages on the bus that Kronos does not send: one line of the log, and nothing else."""
 
+import logging
+import threading
+import time
+from unittest import mock
+
 import ddt
 import fixtures
 import testtools
@@ -55,3 +60,33 @@ class EndpointsTest(testtools.TestCase):
         self.tasks.execute_migration({}, task={'version': '1.7', 'move_uuid': 'a', 'more': 1},
                                      urgency='high')
         self.assertEqual(['a'], self.named)
+
+
+class ListeningTest(testtools.TestCase):
+    """The end of the message servers of a process, one for each aggregate."""
+
+    def listening(self, *stops):
+        servers = [mock.Mock() for _ in stops]
+        for server, stop in zip(servers, stops, strict=True):
+            server.stop = stop
+        return broker.Listening(servers), servers
+
+    def test_servers_stop_at_the_same_time(self):
+        together = threading.Barrier(20, timeout=10)
+        listening, servers = self.listening(*[together.wait] * 20)
+        listening.stop()
+        self.assertEqual([1] * 20, [server.wait.call_count for server in servers])
+
+    def test_a_server_that_hangs_or_fails_is_reported_and_delays_nothing(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
+        self.patch(broker, 'STOP_SECONDS', 0.2)
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        listening, servers = self.listening(
+            lambda: ended.wait(60), mock.Mock(side_effect=OSError('gone')), mock.Mock())
+        began = time.monotonic()
+        listening.stop()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertIn('1 of 3 message servers have not stopped', log.output)
+        self.assertIn('gone', log.output)
+        servers[2].wait.assert_called_once_with()

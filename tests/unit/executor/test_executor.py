@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from concurrent import futures
 
 import testtools
 from oslo_context import context as oslo_context
@@ -1150,6 +1151,35 @@ class ExecutorTest(ExecutorTestCase):
         self.journal.claim(self.move().uuid, self.clock())
         self.journal.retire(self.clock())
         self.assertEqual((moves.PLANNED, None), (self.move().state, self.move().owner))
+
+    def recorded(self):
+        return [name for name, *_ in self.journal.workers(
+            self.clock() - datetime.timedelta(hours=1))]
+
+    def test_a_worker_that_has_ended_accepts_no_move_that_a_late_message_names(self):
+        self.plan()
+        self.worker.is_heard = False
+        self.tick()
+        self.worker.executor.retire()
+        self.worker.executor.accept(self.move().uuid)
+        self.assertEqual(moves.DISPATCHED, self.move().state)
+        self.assertNotIn(self.worker.executor.journal.worker, self.recorded())
+
+    def test_a_move_that_was_accepted_while_the_worker_ended_goes_back(self):
+        self.plan()
+        self.worker.is_heard = False
+        self.tick()
+        journal = self.worker.executor.journal
+        claim = journal.claim
+
+        def claim_late(*arguments):
+            self.worker.executor.retire()
+            return claim(*arguments)
+        self.patch(journal, 'claim', claim_late)
+        self.worker.executor.pool = futures.ThreadPoolExecutor(1)
+        self.worker.executor.accept(self.move().uuid)
+        self.assertEqual((moves.PLANNED, None), (self.move().state, self.move().owner))
+        self.assertNotIn(journal.worker, self.recorded())
 
     def test_what_is_in_progress_is_taken_over_at_once_from_a_worker_that_ends(self):
         self.plan()
