@@ -55,7 +55,9 @@ class Engine:
         self._planning.tick()
 
     def drain(self) -> None:
+        """Abort the cycle in progress, and delete the record of this process."""
         self._planning.stop()
+        self._guard.run('dispatcher', lambda: self._journal.retire(self._journal.database.utcnow()))
         self._dispatch.stop()
 
 

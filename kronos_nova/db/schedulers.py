@@ -25,6 +25,10 @@ class Schedulers:
         Journal(self._database, name).heartbeat(self._database.utcnow(),
                                                 FILTERING if is_filtering else NOT_FILTERING)
 
+    def withdraw(self, name: str) -> None:
+        """Delete the report of a worker process that ends."""
+        Journal(self._database, name).retire(self._database.utcnow())
+
     def all_filter(self) -> bool:
         """Return whether KronosFilter is enabled in every worker process of nova-scheduler that has
         called :meth:`report` in the last 60 seconds. The result is False if there is no such

@@ -7,6 +7,7 @@ were read, so that scheduling never waits for another database.
 
 import datetime
 import functools
+import threading
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -114,10 +115,17 @@ class LastRead:
 VIEW = LastRead()
 
 
+LEAVE_SECONDS = 2
+"""Maximum seconds for which the shutdown of nova-scheduler waits until the report of the process is
+deleted. Raised, an outage of the control database delays the shutdown for longer; lowered, the
+report may remain, and ``status`` shows a dead process for an hour. Not measured."""
+
+
 class KronosSchedulerManager(manager.SchedulerManager):
     """Nova's scheduler with one additional periodic task."""
 
     _kronos_problems: Sequence[str] = ()
+    _kronos_is_leaving = False
 
     def __init__(self, *args: Any, **kwargs: Any):
         request_clock.install()
@@ -130,6 +138,24 @@ class KronosSchedulerManager(manager.SchedulerManager):
         without scores, emptied hosts and reserved room. If the rules cannot be read, the earlier
         rules stay in force."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
+
+    def set_shutdown_in_progress(self) -> None:
+        """Delete the report of this process when Nova begins to stop the process. Nova 33 does not
+        call this method."""
+        super().set_shutdown_in_progress()
+        self._leave()
+
+    def graceful_shutdown(self, *args: Any, **kwargs: Any) -> None:
+        """Delete the report of this process when Nova stops the process."""
+        self._leave()
+        super().graceful_shutdown(*args, **kwargs)
+
+    def _leave(self) -> None:
+        if not self._kronos_is_leaving:
+            self._kronos_is_leaving = True
+            leaving = threading.Thread(target=_withdraw, name='kronos-leave', daemon=True)
+            leaving.start()
+            leaving.join(LEAVE_SECONDS)
 
     def _heed_rules(self) -> Iterator[str]:
         """Read the rules of operators, if the option ``heed_rules`` is on. Yield a sentence for the
@@ -155,6 +181,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def _report(self) -> Iterator[str]:
         """Record in the control database whether this process has KronosFilter. Yield a sentence
         for the log if this cannot be recorded."""
+        if self._kronos_is_leaving:
+            return
         try:
             report(_database(), any(isinstance(each, KronosFilter)
                                     for each in self.host_manager.enabled_filters))
@@ -195,6 +223,15 @@ def report(database: db_engine.Database, is_filtering: bool) -> None:
     :raises DBError: the control database does not answer
     """
     schedulers.Schedulers(database).report(worker.name(CONF.host), is_filtering)
+
+
+def _withdraw() -> None:
+    """Delete the report of this process, or log why it cannot be deleted."""
+    try:
+        schedulers.Schedulers(_database()).withdraw(worker.name(CONF.host))
+    except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
+        LOG.warning('Kronos in nova-scheduler: status shows this process for an hour after its '
+                    'end, because its report cannot be deleted: %s', db_engine.first_line(e))
 
 
 @functools.cache

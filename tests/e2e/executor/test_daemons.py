@@ -1,9 +1,11 @@
 """kronos-engine and kronos-executor outside Nova, with an API that misbehaves."""
 
+import datetime
 import os
 import signal
 import time
 
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.e2e.box import auth
@@ -108,6 +110,12 @@ class DaemonsTest(base.ExecutorTestCase):
         self.assert_well_done(done)
         self.assertNotIn(owner, {move.owner for move in done})
 
+    def recorded(self):
+        """Return (name, role) of the daemons that the journal has."""
+        since = clock.utcnow() - datetime.timedelta(hours=1)
+        return {(name, role) for name, role, _heard_at in self.journal.workers(since)
+                if role in ('executor', 'engine')}
+
     def planned(self):
         """Plans of the engine, the newest first."""
         return [plan for plan in self.journal.plans() if plan.planner != 'test']
@@ -121,9 +129,11 @@ class DaemonsTest(base.ExecutorTestCase):
         time.sleep(15)
         self.assertEqual([], self.planned())
         self.configure(automation='auto')
+        before = self.recorded()
         for daemon in (executor, engine):
             os.kill(daemon.pid, signal.SIGHUP)
         wait_for(self.planned, 90, 'nothing is planned')
+        self.assertEqual(before, self.recorded())
         self.wait_ended(120)
         plan = self.planned()[-1]
         self.assertEqual(plans.DONE, plan.state)
@@ -131,3 +141,6 @@ class DaemonsTest(base.ExecutorTestCase):
         self.assert_well_done(self.journal.moves(plan.uuid))
         self.assertLess(len([uuid for uuid, _host in crowd
                              if self.cloud.client.host(uuid) == 'compute1']), 4)
+        for daemon in (executor, engine):
+            daemon.stop(30)
+        self.assertEqual(set(), before & self.recorded())

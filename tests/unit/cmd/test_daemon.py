@@ -1,5 +1,6 @@
 """A daemon that is asked by a signal to read its configuration again, or to end."""
 
+import datetime
 import logging
 import pathlib
 import unittest.mock
@@ -13,9 +14,13 @@ from oslo_log import log
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import daemon
+from kronos_nova.cmd import engine
 from kronos_nova.cmd import executor
 from kronos_nova.cmd import manage
 from kronos_nova.cycle import levels
+from kronos_nova.db import journal
+from kronos_nova.engine import guard
+from tests.unit.db import fixtures as db_fixtures
 
 
 @ddt.ddt
@@ -161,3 +166,18 @@ class ExecutorEndTest(testtools.TestCase):
         execution = Service([gone] * 99, retired=gone)
         dispatch = self.drain(execution)
         self.assertEqual(('retire', ['stop']), (execution.calls[-1], dispatch.calls))
+
+
+class EngineEndTest(testtools.TestCase):
+    def test_the_record_of_an_engine_that_ends_is_deleted(self):
+        database = self.useFixture(db_fixtures.ControlDatabase()).database
+        engine_parts = engine.Engine.__new__(engine.Engine)
+        engine_parts._journal = journal.Journal(database, 'host:1:a')
+        engine_parts._guard = guard.Guard()
+        engine_parts._planning, engine_parts._dispatch = Service(), Service()
+        engine_parts._journal.heartbeat(database.utcnow(), 'engine')
+        engine_parts.drain()
+        self.assertEqual([], engine_parts._journal.workers(
+            database.utcnow() - datetime.timedelta(hours=1)))
+        self.assertEqual((['stop'], ['stop']), (
+            engine_parts._planning.calls, engine_parts._dispatch.calls))

@@ -2,20 +2,26 @@
 
 import dataclasses
 import datetime
+import threading
 import types
+from unittest import mock
 
 import fixtures
 import testtools
 from nova import objects
+from nova.scheduler import manager as nova_manager
 from nova.scheduler import weights
 from oslo_config import fixture as config_fixture
+from oslo_db import exception as db_exc
 
+from kronos_nova.db import journal
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 from kronos_nova.plugin import held_room
 from kronos_nova.plugin import reserved_resources
 from kronos_nova.plugin import scheduler
 from kronos_nova.policies import requests
+from tests.unit.db import fixtures as db_fixtures
 from tests.unit.policies.test_rules import rules
 
 NOW = datetime.datetime(2026, 7, 1)
@@ -206,6 +212,36 @@ class WeigherTest(SchedulerTestCase):
         for multiplier in (1.0, -1.0):
             self.conf.config(group='kronos_scheduler', weight_multiplier=multiplier)
             self.assertEqual('b', self.best(), multiplier)
+
+
+class EndTest(SchedulerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.patch(scheduler, '_database', lambda: self.database)
+        self.patch(nova_manager.SchedulerManager, 'graceful_shutdown', mock.Mock())
+        self.manager = scheduler.KronosSchedulerManager.__new__(scheduler.KronosSchedulerManager)
+        self.manager._shutdown_in_progress = threading.Event()
+        self.manager.host_manager = types.SimpleNamespace(enabled_filters=[])
+
+    def reports(self):
+        since = self.database.utcnow() - datetime.timedelta(hours=1)
+        return journal.Journal(self.database, 'test').workers(since)
+
+    def test_the_report_of_a_process_that_ends_is_deleted_and_not_made_again(self):
+        for end in (self.manager.set_shutdown_in_progress, self.manager.graceful_shutdown):
+            self.manager._kronos_is_leaving = False
+            self.assertEqual([], [*self.manager._report()])
+            self.assertEqual(1, len(self.reports()))
+            end()
+            self.assertEqual([], [*self.manager._report()])
+            self.assertEqual([], self.reports())
+
+    def test_nova_ends_although_the_database_does_not_answer(self):
+        self.patch(journal.Journal, 'retire', mock.Mock(
+            side_effect=db_exc.DBConnectionError('gone')))
+        self.manager.set_shutdown_in_progress()
+        self.assertIn('its report cannot be deleted', self.log.output)
 
 
 class RequestedServerTest(SchedulerTestCase):
