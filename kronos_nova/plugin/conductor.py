@@ -4,7 +4,9 @@ allocations of a live migration in one transaction."""
 import contextvars
 import functools
 import sys
+import threading
 import time
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -106,6 +108,13 @@ EXPECTED = {
 
 CHILD = 'kronos_nova.plugin.cycle'
 
+STOP_SECONDS = 10
+"""Maximum seconds for which the shutdown of a conductor worker waits for the end of Kronos before
+Nova shuts down its own parts. Kronos then continues to end while Nova does the same. Raised, an
+outage of the control database delays the shutdown of Nova for longer; lowered, Nova may end the
+process before Kronos has left its moves to other workers. Chosen above the two seconds after which
+Kronos leaves its moves while the database answers."""
+
 # The registration of the live migration that this thread prepares, if Kronos has one.
 _registered: contextvars.ContextVar[registration.Registration | None] = contextvars.ContextVar(
     'registered', default=None)
@@ -139,8 +148,16 @@ class KronosConductorManager(manager.ConductorManager):
         """Start a cycle if one is due, as a periodic task of the conductor."""
         self.kronos.plan()
 
+    def set_shutdown_in_progress(self) -> None:
+        """Stop Kronos before the service stops. Since release 34, Nova calls this method first, and
+        waits for it. Nova waits for :meth:`graceful_shutdown` only as long as its options allow.
+        That may be 0 seconds."""
+        super().set_shutdown_in_progress()
+        self.kronos.stop(STOP_SECONDS)
+
     def graceful_shutdown(self, *args: Any, **kwargs: Any) -> None:
-        """Stop Kronos before the service stops. Some versions of Nova do not call this method."""
+        """Wait until Kronos has stopped, before the service stops. Nova 33 calls only this
+        method."""
         self.kronos.stop()
         super().graceful_shutdown(*args, **kwargs)
 
@@ -357,6 +374,10 @@ class Kronos:
         self._reconciling: reconciling.Reconciling | None = None
         self._pruner: retention.Pruner | None = None
         self._is_stopping = False
+        self._stop_lock = threading.Lock()
+        self._stopping: threading.Thread | None = None
+        # Held while the executor works, so that a stop can wait for its end.
+        self._turn = threading.Lock()
         self._guard = guard.Guard()
         self._next_execution = 0.0
 
@@ -401,9 +422,12 @@ class Kronos:
 
     def _execute(self) -> None:
         self._next_execution = timeutils.now() + self.conf.kronos_executor.poll_interval
-        if self._services is None:
-            self._services = self._make_services()
-        self._services.execution.tick()
+        with self._turn:
+            if self._is_stopping:
+                return
+            if self._services is None:
+                self._services = self._make_services()
+            self._services.execution.tick()
 
     def _make_services(self) -> _MoveServices:
         database = _database()
@@ -428,15 +452,42 @@ class Kronos:
             execution=service.ExecutionService(
                 context, compute_api.InProcessComputeApi(_prepared_instances)))
 
-    def stop(self) -> None:
-        """Stop Kronos in this worker, and leave its moves to other workers."""
+    def stop(self, seconds: float | None = None) -> None:
+        """Stop Kronos in this worker, and leave its moves to other workers. A further call waits
+        for the end of the same stop.
+
+        :param seconds: maximum seconds to wait for the end of the stop; None for no limit
+        """
         self._is_stopping = True
+        with self._stop_lock:
+            if self._stopping is None:
+                self._stopping = threading.Thread(target=self._stop, name='kronos-stop',
+                                                  daemon=True)
+                self._stopping.start()
+        self._stopping.join(seconds)
+        if self._stopping.is_alive():
+            LOG.warning('Kronos has not stopped within %.0f s, and continues to stop while Nova '
+                        'stops. If this process ends before, other workers continue its moves '
+                        'after [kronos_executor] worker_timeout.', seconds)
+
+    def _stop(self) -> None:
+        """Stop the executor first, because the process may be killed before the other parts have
+        stopped."""
+        with self._turn:  # a turn in progress would record this worker as alive again
+            services = self._services
+        endings: list[tuple[str, Callable[[], None]]] = []
+        if services is not None:
+            endings += [('executor', services.execution.stop_taking),
+                        ('executor', services.execution.retire)]
         if self._planning is not None:
-            self._guard.run('planner', self._planning.stop)
-        if self._services is not None:
-            self._services.execution.stop_taking()
-            self._guard.run('executor', self._services.execution.retire)
-            self._guard.run('dispatcher', self._services.dispatch.stop)
+            endings.append(('planner', self._planning.stop))
+        if services is not None:
+            endings.append(('dispatcher', services.dispatch.stop))
+        for part, end in endings:
+            try:
+                self._guard.run(part, end)
+            except Exception:
+                LOG.exception('The %s of Kronos failed to stop; the other parts are stopped', part)
 
     def _reconcile(self) -> None:
         if self.conf.kronos.atomic_moves == 'off' or not self.conf.api_database.connection:

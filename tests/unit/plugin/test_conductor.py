@@ -2,11 +2,15 @@
 
 import datetime
 import pathlib
+import threading
+import time
 from unittest import mock
 
 import fixtures as testtools_fixtures
 import nova.conf
 import testtools
+from nova import service as nova_service
+from nova.conductor import manager as nova_manager
 from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exc
 from oslo_messaging import conffixture
@@ -98,3 +102,69 @@ class ConductorTest(testtools.TestCase):
             side_effect=db_exc.DBConnectionError('gone')))
         self.kronos.stop()
         stopped.assert_called_once_with()
+
+    def recorded(self):
+        """Return the names of the workers that the journal has."""
+        journal = db_journal.Journal(self.database, 'test')
+        return [name for name, *_ in journal.workers(clock.utcnow() - datetime.timedelta(hours=1))]
+
+    def nova_service(self):
+        """Return Nova's service of a conductor, with the services of Kronos of this test."""
+        manager = conductor.KronosConductorManager.__new__(conductor.KronosConductorManager)
+        manager.kronos, manager._shutdown_in_progress = self.kronos, threading.Event()
+        self.patch(nova_manager.ConductorManager, 'graceful_shutdown', mock.Mock())
+        found = nova_service.Service.__new__(nova_service.Service)
+        found.binary, found.topic, found.manager = 'nova-conductor', 'conductor', manager
+        found.rpcserver, found.rpcserver_alt, found.tg = mock.Mock(), None, mock.Mock()
+        return found
+
+    def test_a_worker_that_nova_stops_leaves_its_moves_however_little_time_nova_gives(self):
+        """Nova 34 gives a manager no time if ``graceful_shutdown_timeout`` is 10 s or less."""
+        nova.conf.CONF.import_opt('graceful_shutdown_timeout', 'oslo_service.opts')
+        self.conf.config(graceful_shutdown_timeout=5)
+        self.kronos.execute()
+        self.assertEqual(1, len(self.recorded()))
+        leave = db_journal.Journal.retire
+
+        def leave_late(journal, now):
+            time.sleep(0.3)
+            leave(journal, now)
+        self.patch(db_journal.Journal, 'retire', leave_late)
+        self.nova_service().stop()
+        self.assertEqual([], self.recorded())
+
+    def test_nova_does_not_wait_long_for_a_worker_that_cannot_leave_its_moves(self):
+        self.kronos.execute()
+        may_leave = threading.Event()
+        self.addCleanup(may_leave.set)
+        self.patch(db_journal.Journal, 'retire', lambda *_: may_leave.wait(60))
+        logger = self.useFixture(testtools_fixtures.FakeLogger())
+        self.kronos.stop(0.1)
+        self.assertIn('Kronos has not stopped within', logger.output)
+
+    def test_a_turn_that_ends_after_the_stop_began_does_not_record_the_worker_again(self):
+        self.kronos.execute()
+        say, stop = db_journal.Journal.heartbeat, threading.Thread(target=self.kronos.stop)
+
+        def say_late(journal, now, *more):
+            stop.start()
+            stop.join(0.3)
+            say(journal, now, *more)
+        self.patch(db_journal.Journal, 'heartbeat', say_late)
+        self.kronos._services.execution._executor._said_at = None
+        self.kronos._next_execution = 0
+        self.kronos.execute()
+        stop.join()
+        self.assertEqual([], self.recorded())
+        self.kronos._next_execution = 0
+        self.kronos.execute()
+        self.assertEqual([], self.recorded())
+
+    def test_a_worker_leaves_its_moves_although_the_broker_fails(self):
+        self.kronos.execute()
+        logger = self.useFixture(testtools_fixtures.FakeLogger())
+        self.patch(conductor.service.ExecutionService, 'stop_taking', mock.Mock(
+            side_effect=OSError('the broker is gone')))
+        self.kronos.stop()
+        self.assertEqual([], self.recorded())
+        self.assertIn('the broker is gone', logger.output)
