@@ -280,10 +280,10 @@ def reported_elsewhere(policy: Policy, samples: Mapping[str, list[ProfileSample]
                        placed: PlacedInstances) -> np.ndarray:
     """Return bool (V,): true for instances whose samples all name other hosts. Such an instance was
     moved a short time ago, and its samples are those of its former host."""
-    others = set(placed.hosts)
+    hosts = set(placed.hosts)
     found = [{host for _value, host in samples.get(
         getattr(instance, policy.vm_profile_label_type), ())} for instance in placed.instances]
-    return np.array([bool(named) and named <= others - {instance.host}
+    return np.array([bool(named) and named <= hosts and instance.host not in named
                      for named, instance in zip(found, placed.instances, strict=True)], dtype=bool)
 
 
