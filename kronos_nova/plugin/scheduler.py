@@ -120,6 +120,10 @@ LEAVE_SECONDS = 2
 deleted. Raised, an outage of the control database delays the shutdown for longer; lowered, the
 report may remain, and ``status`` shows a dead process for an hour. Not measured."""
 
+_reporting = threading.Lock()
+"""Lock that is held while the report of this process is made or deleted. A report in progress is
+deleted after it is made."""
+
 
 class KronosSchedulerManager(manager.SchedulerManager):
     """Nova's scheduler with one additional periodic task."""
@@ -181,11 +185,11 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def _report(self) -> Iterator[str]:
         """Record in the control database whether this process has KronosFilter. Yield a sentence
         for the log if this cannot be recorded."""
-        if self._kronos_is_leaving:
-            return
         try:
-            report(_database(), any(isinstance(each, KronosFilter)
-                                    for each in self.host_manager.enabled_filters))
+            with _reporting:
+                if not self._kronos_is_leaving:
+                    report(_database(), any(isinstance(each, KronosFilter)
+                                            for each in self.host_manager.enabled_filters))
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
             yield ('Room is kept by allocations, as if this nova-scheduler had no KronosFilter, '
                    f'until this is corrected: {e}')
@@ -228,7 +232,8 @@ def report(database: db_engine.Database, is_filtering: bool) -> None:
 def _withdraw() -> None:
     """Delete the report of this process, or log why it cannot be deleted."""
     try:
-        schedulers.Schedulers(_database()).withdraw(worker.name(CONF.host))
+        with _reporting:
+            schedulers.Schedulers(_database()).withdraw(worker.name(CONF.host))
     except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
         LOG.warning('Kronos in nova-scheduler: status shows this process for an hour after its '
                     'end, because its report cannot be deleted: %s', db_engine.first_line(e))

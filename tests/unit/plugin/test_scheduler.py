@@ -237,6 +237,19 @@ class EndTest(SchedulerTestCase):
             self.assertEqual([], [*self.manager._report()])
             self.assertEqual([], self.reports())
 
+    def test_a_report_in_progress_when_the_process_ends_is_deleted(self):
+        say = journal.Journal.heartbeat
+        end = threading.Thread(target=self.manager.set_shutdown_in_progress)
+
+        def say_late(*arguments):
+            end.start()
+            end.join(0.3)
+            say(*arguments)
+        self.patch(journal.Journal, 'heartbeat', say_late)
+        self.assertEqual([], [*self.manager._report()])
+        end.join()
+        self.assertEqual([], self.reports())
+
     def test_nova_ends_although_the_database_does_not_answer(self):
         self.patch(journal.Journal, 'retire', mock.Mock(
             side_effect=db_exc.DBConnectionError('gone')))
