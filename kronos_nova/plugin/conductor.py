@@ -376,8 +376,9 @@ class Kronos:
         self._is_stopping = False
         self._stop_lock = threading.Lock()
         self._stopping: threading.Thread | None = None
-        # Held while the executor works, so that a stop can wait for its end.
-        self._turn = threading.Lock()
+        # Each is held while its parts work, so that a stop can wait for the end of their turn: the
+        # executor, and the parts that are stopped after it.
+        self._turn, self._other_turn = threading.Lock(), threading.Lock()
         self._guard = guard.Guard()
         self._next_execution = 0.0
 
@@ -385,9 +386,10 @@ class Kronos:
         """Run the executor, the dispatcher and the drains, at most once per ``poll_interval``."""
         if timeutils.now() >= self._next_execution and self._may_run():
             self._guard.run('executor', self._execute)
-            if self._services is not None:
-                self._guard.run('dispatcher', self._services.dispatch.tick)
-                self._guard.run('drain service', self._services.drains.tick)
+            with self._other_turn:
+                if self._services is not None and not self._is_stopping:
+                    self._guard.run('dispatcher', self._services.dispatch.tick)
+                    self._guard.run('drain service', self._services.drains.tick)
 
     def plan(self) -> None:
         if self._may_run():
@@ -475,19 +477,21 @@ class Kronos:
         stopped."""
         with self._turn:  # a turn in progress would record this worker as alive again
             services = self._services
-        endings: list[tuple[str, Callable[[], None]]] = []
         if services is not None:
-            endings += [('executor', services.execution.stop_taking),
-                        ('executor', services.execution.retire)]
-        if self._planning is not None:
-            endings.append(('planner', self._planning.stop))
+            self._end('executor', services.execution.stop_taking)
+            self._end('executor', services.execution.retire)
+        with self._other_turn:  # a turn in progress may start a cycle
+            planning = self._planning
+        if planning is not None:
+            self._end('planner', planning.stop)
         if services is not None:
-            endings.append(('dispatcher', services.dispatch.stop))
-        for part, end in endings:
-            try:
-                self._guard.run(part, end)
-            except Exception:
-                LOG.exception('The %s of Kronos failed to stop; the other parts are stopped', part)
+            self._end('dispatcher', services.dispatch.stop)
+
+    def _end(self, part: str, end: Callable[[], None]) -> None:
+        try:
+            self._guard.run(part, end)
+        except Exception:
+            LOG.exception('The %s of Kronos failed to stop; the other parts are stopped', part)
 
     def _reconcile(self) -> None:
         if self.conf.kronos.atomic_moves == 'off' or not self.conf.api_database.connection:
@@ -509,9 +513,12 @@ class Kronos:
 
     def _plan(self) -> None:
         _database().utcnow.check()
-        if self._planning is None:
-            self._planning = self._make_planning()
-        self._planning.tick()
+        with self._other_turn:
+            if self._is_stopping:
+                return
+            if self._planning is None:
+                self._planning = self._make_planning()
+            self._planning.tick()
 
     def _make_planning(self) -> cycle_scheduler.CycleScheduler:
         """Check the configuration, and create the CycleScheduler that plans in this conductor.

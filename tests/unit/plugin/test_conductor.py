@@ -160,6 +160,38 @@ class ConductorTest(testtools.TestCase):
         self.kronos.execute()
         self.assertEqual([], self.recorded())
 
+    def stopped_during(self, turn, part):
+        """Return in which order a turn of a part and the end of the part happen, if a stop begins
+        during the turn.
+
+        :param turn: method of Kronos that runs the turn
+        :param part: mock of the part
+        """
+        stop, seen = threading.Thread(target=self.kronos.stop), []
+
+        def work():
+            stop.start()
+            stop.join(0.3)
+            seen.append('turn')
+        part.tick, part.stop = work, lambda: seen.append('end')
+        self.kronos._next_execution = 0
+        turn()
+        stop.join()
+        self.kronos._next_execution = 0
+        turn()
+        return seen
+
+    def test_a_cycle_that_begins_while_the_worker_ends_is_ended(self):
+        planning = mock.Mock()
+        self.patch(self.kronos, '_make_planning', lambda: planning)
+        self.assertEqual(['turn', 'end'], self.stopped_during(self.kronos.plan, planning))
+
+    def test_the_dispatcher_ends_after_its_turn_in_progress(self):
+        self.kronos.execute()
+        dispatch = mock.Mock()
+        self.kronos._services = self.kronos._services._replace(dispatch=dispatch)
+        self.assertEqual(['turn', 'end'], self.stopped_during(self.kronos.execute, dispatch))
+
     def test_a_worker_leaves_its_moves_although_the_broker_fails(self):
         self.kronos.execute()
         logger = self.useFixture(testtools_fixtures.FakeLogger())
