@@ -1,11 +1,13 @@
 """Sending and receiving of tasks, results and notifications by oslo.messaging. The module works
 with native threads and with eventlet."""
 
+import contextlib
 import importlib
 import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,6 +82,21 @@ def register_options(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(options, group=group)
 
 
+@contextlib.contextmanager
+def _sending() -> Iterator[None]:
+    """Convert errors of the ``with`` block, which sends a message, to errors of oslo.messaging. If
+    oslo.messaging opens a new connection for the message, it does not convert all errors itself.
+
+    :raises MessagingException: the message was not sent
+    """
+    try:
+        yield
+    except messaging.MessagingException:
+        raise
+    except Exception as error:  # errors of the driver, of kombu and of the operating system
+        raise messaging.MessageDeliveryFailure(str(error)) from error
+
+
 class TaskSender:
     """A sender of tasks to the executors. A task is a message which says that a move waits to be
     carried out."""
@@ -94,8 +111,9 @@ class TaskSender:
         later."""
         topic = messages.migrations_topic(move.aggregate)
         try:
-            self._client.prepare(topic=topic).cast(
-                {}, 'execute_migration', task=messages.task(move))
+            with _sending():
+                self._client.prepare(topic=topic).cast(
+                    {}, 'execute_migration', task=messages.task(move))
         except messaging.MessagingException as e:
             LOG.warning('Move %s could not be sent to the executors on topic %s, and is sent again '
                         'later: %s', move.uuid, topic, e)
@@ -293,9 +311,10 @@ def fan_out(transports: Transports, aggregates: Iterable[str], method: str,
     """
     client = messaging.get_rpc_client(
         transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
-    for name in aggregates:
-        client.prepare(topic=messages.migrations_topic(name), fanout=True).cast(
-            {}, method, **arguments)
+    with _sending():
+        for name in aggregates:
+            client.prepare(topic=messages.migrations_topic(name), fanout=True).cast(
+                {}, method, **arguments)
 
 
 def listen_for_tasks(transports: Transports, aggregates: Iterable[str], host: str,

@@ -1,13 +1,17 @@
 """Messages on the bus that Kronos does not send: one line of the log, and nothing else."""
 
 import logging
+import socket
 import threading
 import time
 from unittest import mock
 
 import ddt
 import fixtures
+import oslo_messaging as messaging
 import testtools
+from oslo_config import cfg
+from oslo_messaging import conffixture
 
 from kronos_nova import exception
 from kronos_nova.executor import broker
@@ -90,3 +94,33 @@ class ListeningTest(testtools.TestCase):
         self.assertIn('1 of 3 message servers have not stopped', log.output)
         self.assertIn('gone', log.output)
         servers[2].wait.assert_called_once_with()
+
+
+class SendingTest(testtools.TestCase):
+    """Messages while the broker is away, from a process that has no connection to it yet."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger())
+        conf = cfg.ConfigOpts()
+        self.useFixture(conffixture.ConfFixture(conf))
+        conf([], project='test')
+        conf.set_override('transport_url', f'rabbit://a:b@127.0.0.1:{_closed_port()}/')
+        self.transports = broker.Transports(conf)
+
+    def test_a_task_that_cannot_be_sent_is_reported_and_sent_again_later(self):
+        move = mock.Mock(aggregate='gpu', uuid='a-move')
+        self.patch(broker.messages, 'task', lambda _move: {})
+        broker.TaskSender(self.transports).cast(move)
+        self.assertIn('Move a-move could not be sent to the executors', self.log.output)
+        self.assertIn('refused', self.log.output)
+
+    def test_a_message_to_all_executors_that_cannot_be_sent_is_an_error_of_messaging(self):
+        self.assertRaises(messaging.MessageDeliveryFailure, broker.fan_out, self.transports,
+                          ['gpu'], 'stop_moves')
+
+
+def _closed_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
