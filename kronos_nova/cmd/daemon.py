@@ -1,9 +1,9 @@
 """The common part of daemons: the configuration, and a process that works in short steps until a
 signal ends it.
 
-SIGTERM ends the daemon in an orderly way; a second SIGTERM ends it at once. After SIGHUP the daemon
-reads again the options that may change while it runs. Policies are read again in every cycle,
-without a signal.
+SIGTERM ends the daemon in an orderly way, and a further SIGTERM changes nothing. SIGINT to the
+process group ends the daemon at once. After SIGHUP the daemon reads again the options that may
+change while it runs. Policies are read again in every cycle, without a signal.
 """
 
 from oslo_service import backend  # isort: skip
