@@ -21,6 +21,10 @@ def application(environ, start_response):
     return [str(os.getpid()).encode()]
 """
 
+FORKS_IN_A_THREAD = """import subprocess, threading, time
+threading.Thread(target=lambda: (subprocess.Popen(['sleep', '60']), time.sleep(60))).start()
+"""
+
 MAKES_DATABASES = """
 from tests.e2e.box import schema
 from tests.e2e.box.settings import Ports
@@ -58,6 +62,16 @@ class ServeTest(testtools.TestCase):
             return self.ask().ok
         except requests.ConnectionError:
             return False
+
+
+class ChildrenTest(testtools.TestCase):
+    def test_workers_that_a_thread_of_a_service_forked_are_found(self):
+        process = processes.Process(
+            'forks', [sys.executable, '-c', FORKS_IN_A_THREAD],
+            pathlib.Path(self.useFixture(fixtures.TempDir()).path))
+        process.start()
+        self.addCleanup(process.kill)
+        processes.wait_for(process.children, 30, 'there is no child')
 
 
 class FirstStartTest(testtools.TestCase):

@@ -82,9 +82,11 @@ class Process:
         return '\n'.join(self.log.read_text(errors='replace').splitlines()[-lines:])
 
     def children(self):
-        """Pids of its direct children, oldest first: the workers of a forking service."""
-        listed = pathlib.Path(f'/proc/{self.pid}/task/{self.pid}/children').read_text()
-        return sorted(int(pid) for pid in listed.split())
+        """Pids of its direct children, oldest first: the workers of a forking service, whichever
+        of its threads forked them."""
+        listed = [path.read_text() for path in
+                  pathlib.Path(f'/proc/{self.pid}/task').glob('*/children')]
+        return sorted(int(pid) for each in listed for pid in each.split())
 
     def kill(self):
         """End it and everything in its group at once, as a crash would."""
