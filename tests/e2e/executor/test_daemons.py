@@ -19,6 +19,10 @@ from tests.e2e.executor import proxy
 TROUBLE_SECONDS = 15
 HTTP_ERROR = 500
 
+END_SECONDS = 20
+"""Longer than an executor continues its moves (``drain_timeout``) and a message that cannot be sent
+is tried again; shorter than the time after which a daemon that hangs is killed."""
+
 POLICIES = """
 policies:
 - name: count
@@ -109,6 +113,31 @@ class DaemonsTest(base.ExecutorTestCase):
         done = self.journal.moves(plan)
         self.assert_well_done(done)
         self.assertNotIn(owner, {move.owner for move in done})
+
+    def test_daemons_that_end_without_a_broker_delete_their_records(self):
+        """The task of a move is the first message that a daemon sends."""
+        before, executors = self.recorded(), self.executors(2)
+        ending = executors[0], self.daemon('kronos-engine', 'kronos-engine')
+        servers = self.boot(3)
+        wait_for(lambda: len(self.recorded() - before) == 3, 60, 'not all daemons are recorded')
+        self.cloud.broker.server.stop(30)
+        plan = self.start(self.round_robin(servers))
+        wait_for(lambda: any(move.state == moves.DISPATCHED for move in self.journal.moves(plan)),
+                 60, 'nothing is dispatched')
+        time.sleep(2)
+        took = [self.seconds_to_end(daemon) for daemon in ending]
+        left = self.recorded() - before
+        self.cloud.broker.server.start()
+        self.cloud.broker.server.wait_ready(60)
+        self.assertEqual(['executor'], [role for _name, role in left])
+        self.assertLess(max(took), END_SECONDS)
+        self.wait_ended(300)
+        self.assert_well_done(self.journal.moves(plan))
+
+    def seconds_to_end(self, daemon):
+        began = time.monotonic()
+        daemon.stop(2 * END_SECONDS)
+        return time.monotonic() - began
 
     def recorded(self):
         """Return (name, role) of the daemons that the journal has."""
