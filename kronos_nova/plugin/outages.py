@@ -4,6 +4,7 @@ The list has the errors of :mod:`kronos_nova.executor.outages`, and the errors b
 neutron's client report an outage.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -43,16 +44,26 @@ def is_outage(error: BaseException | None) -> bool:
     return outages.is_outage(error, OUTAGES)
 
 
-def retrying(stop: Callable[[tenacity.RetryCallState], bool],
-             is_worth: Callable[[BaseException], bool] = is_outage,
+def retrying(seconds: float, is_worth: Callable[[BaseException], bool] = is_outage,
              **rest: Any) -> tenacity.Retrying:
     """Return a tenacity.Retrying, which calls a function again after an outage. At the end it
     raises the last error. The pauses are random, and at most 15 seconds long.
 
-    :param stop: condition of tenacity after which the function is not called again, such as
-        ``stop_after_delay``
+    A request or its answer may be lost while a service is restarted. The caller then notices the
+    outage only after ``rpc_response_timeout``, which may be longer than ``seconds``. So the time of
+    the last call counts from its beginning and not from its end. A lost request is always repeated.
+
+    :param seconds: the last call begins at least this many seconds after the first call
     :param is_worth: called with an error; returns True if another attempt is made after this error
     :param rest: further arguments of tenacity.Retrying, such as ``before_sleep``
     """
-    return tenacity.Retrying(retry=tenacity.retry_if_exception(is_worth), reraise=True, stop=stop,
-                             wait=tenacity.wait_random_exponential(max=15), **rest)
+    began_at = 0.0
+
+    def note(_state: tenacity.RetryCallState) -> None:
+        nonlocal began_at
+        began_at = time.monotonic()
+
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_worth), reraise=True, before=note,
+        stop=lambda state: began_at - state.start_time >= seconds,
+        wait=tenacity.wait_random_exponential(max=15), **rest)

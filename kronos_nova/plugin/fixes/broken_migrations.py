@@ -259,7 +259,7 @@ class SettlesBrokenMigrations(Mixin):
         as the host of the instance, unless Nova has already done so. It is repeated while a service
         does not answer. The other steps record that the live migration is completed, and delete the
         allocations of the migration."""
-        tries = outages.retrying(tenacity.stop_after_delay(PATIENCE_SECONDS))
+        tries = outages.retrying(PATIENCE_SECONDS)
         tries(self._record_host, attempt)
         self._set_migration_status(attempt.migration, migration_status.COMPLETED)
         self._delete_allocation_after_move(attempt.context, attempt.instance, attempt.migration)
@@ -340,7 +340,7 @@ class SettlesBrokenMigrations(Mixin):
             # continue.
             self._stop_copying(attempt)
         tries = outages.retrying(
-            tenacity.stop_after_delay(PATIENCE_SECONDS),
+            PATIENCE_SECONDS,
             is_worth=lambda error: outages.is_outage(error) and not attempt.has_left)
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)

@@ -31,7 +31,6 @@ from typing import Any
 from typing import TypeVar
 
 import nova.conf
-import tenacity
 from nova import exception as nova_exception
 from nova.compute import manager
 from nova.compute import utils as compute_utils
@@ -181,7 +180,7 @@ def _patiently(act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     if step is None:
         return act(*args, **kwargs)
     tries = outages.retrying(
-        tenacity.stop_after_delay(step.patience_seconds),
+        step.patience_seconds,
         before_sleep=lambda state: LOG.warning(
             'The cold migration or resize waits, because a service does not answer; nova-compute '
             'tries again: %s', first_line(state.outcome.exception()), instance=step.instance))

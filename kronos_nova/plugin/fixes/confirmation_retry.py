@@ -15,7 +15,6 @@ from typing import Any
 from typing import TypeVar
 
 import nova.conf
-import tenacity
 from nova import exception as nova_exception
 from nova import objects
 from nova.compute import power_state
@@ -171,7 +170,7 @@ def _patiently(instance: Instance, act: Callable[..., R], *args: Any) -> R:
     :raises Exception: the last error of ``act``
     """
     tries = outages.retrying(
-        tenacity.stop_after_delay(PATIENCE_SECONDS),
+        PATIENCE_SECONDS,
         before_sleep=lambda state: LOG.warning(
             'The cold migration or resize cannot be confirmed now, because a service does not '
             'answer; nova-compute tries again: %s', first_line(state.outcome.exception()),

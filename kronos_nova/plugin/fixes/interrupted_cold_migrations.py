@@ -34,7 +34,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import nova.conf
-import tenacity
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -286,8 +285,7 @@ class EndsInterruptedColdMigrations(Mixin):
     def _finish_all(self) -> None:
         while self._unfinished:
             uuid, kept = self._unfinished.pop()
-            finish = outages.retrying(
-                tenacity.stop_after_delay(cold_migration_retry.LONG_PATIENCE_SECONDS))
+            finish = outages.retrying(cold_migration_retry.LONG_PATIENCE_SECONDS)
             try:
                 finish(self._finish, nova_context.get_admin_context(), uuid, kept)
             except Exception:  # the others have to be finished too

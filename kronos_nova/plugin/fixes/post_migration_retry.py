@@ -38,9 +38,9 @@ EXPECTED = {
 
 PATIENCE_SECONDS = 120
 """Seconds for which a step that completes a live migration is repeated while a service does not
-answer. A step is tried at least twice. Raised, the migration ends later during a long outage;
-lowered, steps at the destination may be left out although the service is only being restarted.
-Chosen as twice the default of ``rpc_response_timeout``."""
+answer. Raised, the migration ends later during a long outage; lowered, steps at the destination may
+be left out although the service is only being restarted. Chosen as twice the
+default of ``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
@@ -100,17 +100,12 @@ def _patiently(act: Callable[[tenacity.RetryCallState], None], failure: str,
     :raises Exception: the last error of ``act``
     """
     for attempt in outages.retrying(
-            _is_over,
+            PATIENCE_SECONDS,
             before_sleep=lambda state: LOG.warning(
                 '%s, because a service does not answer; nova-compute tries again: %s', failure,
                 first_line(state.outcome.exception()), instance=instance)):
         with attempt:
             act(attempt.retry_state)
-
-
-def _is_over(state: tenacity.RetryCallState) -> bool:
-    return state.attempt_number > 1 and (
-        state.seconds_since_start or 0) >= PATIENCE_SECONDS
 
 
 def compute_api(stock: compute_rpcapi.ComputeAPI) -> compute_rpcapi.ComputeAPI:

@@ -22,8 +22,8 @@ PATIENCE_SECONDS = 180
 """Seconds for which a failed change of a live migration's status is repeated. A change fails while
 the database or the message bus does not answer. Raised, another worker may take over the migration
 before its status is saved; lowered, the status may be lost while a service is restarted. Chosen to
-be longer than ``rpc_response_timeout``, and shorter than the time after which another worker takes
-over a dead worker's migration."""
+be longer than the default of ``rpc_response_timeout``, and shorter than the time after which
+another worker takes over a dead worker's migration."""
 
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
@@ -49,8 +49,7 @@ class RetriesStatus(Mixin):
         if not CONF.kronos_fixes.status_retry:
             manager.ComputeManager._set_migration_status(migration, status)
             return
-        for attempt in outages.retrying(
-                tenacity.stop_after_delay(PATIENCE_SECONDS), before_sleep=_tell):
+        for attempt in outages.retrying(PATIENCE_SECONDS, before_sleep=_tell):
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     _refuse_if_ended(migration, status)

@@ -6,6 +6,7 @@ Nova puts the instance into ERROR, or has it where nothing runs.
 """
 
 import errno
+import time
 
 import oslo_messaging as messaging
 from nova import context as nova_context
@@ -196,7 +197,17 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.migrate(server)
         self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
 
-    def time_out(self, method, times=2):
+    def test_a_request_of_the_rollback_that_is_lost(self):
+        """The conductor that had it was restarted: nova-compute waits for the answer for longer
+        than it repeats a step."""
+        self.stub_out('kronos_nova.plugin.fixes.broken_migrations.PATIENCE_SECONDS', 0.5)
+        server = self.boot_server()
+        self.time_out('nova.compute.manager.ComputeManager._rollback_volume_bdms', lasts=1)
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', fill)
+        self.migrate(server)
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+
+    def time_out(self, method, times=2, lasts=0):
         owner, _, name = method.rpartition('.')
         real, asked = getattr(importutils.import_class(owner), name), []
 
@@ -205,6 +216,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
                 # With the class in front of those of a class method.
                 return real(*args[isinstance(getattr(real, '__self__', None), type):], **kwargs)
             asked.append(args)
+            time.sleep(lasts)
             raise messaging.MessagingTimeout('injected')
 
         self.stub_out(method, ask)
