@@ -135,6 +135,7 @@ class Assignment:
             self._places_left(),
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
             self.problem.weights[self.vms] if by_weight else self.must,
+            *(self._kinds_by_prices() if by_weight else []),
             *(kind[self.vms] for kind in self.model.kinds_by_rules), *self._kinds_by_cells()])
         kind = equal_rows(key)
         return kind, allowed[np.unique(kind, return_index=True)[1]]
@@ -146,6 +147,16 @@ class Assignment:
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
+
+    def _kinds_by_prices(self) -> list[np.ndarray]:
+        """Return a list of arrays (v,): numbers that differ for instances whose moves have
+        different prices. Prices of pairs of hosts, which depend on the present host, are left
+        out."""
+        prices = self.model.prices
+        kinds = [] if prices.vms is None else [prices.vms]
+        if prices.preferences is not None:
+            kinds.append(prices.preferences.kind)
+        return [kind[self.vms] for kind in kinds]
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
         """Return a list with one array intp (v,): numbers that differ for instances that need

@@ -323,7 +323,12 @@ class PriceTest(testtools.TestCase):
         self.assertEqual(set(), self.moves(vms=np.full(3, 0.31)))
 
     def test_the_cheaper_instance_is_moved(self):
-        self.assertEqual({0, 2}, {vm for vm, _ in self.moves(vms=np.array([0.0, 0.1, 0.05]))})
+        prices = Prices(vms=np.array([0.0, 0.1, 0.05]))
+        self.assertEqual({0, 2}, {vm for vm, _ in self.moves(vms=prices.vms)})
+        space = SearchSpace(clouds.start(self.problem, prices=prices), 5)
+        found = Incumbents([End(space.state.objective(), [])])
+        spread.add_best(space, found, Limits(budget=5))
+        self.assertEqual({0, 2}, {vm for vm, _host in found.best.plan})
 
     def test_a_pair_of_hosts_that_costs_more_is_avoided(self):
         dear = dataclasses.replace(self.problem, weights=self.problem.weights * [[3], [0], [0]])
