@@ -191,13 +191,6 @@ hosts, the probability applies only to steps that look for instances to move off
 steps undo no moves in this way. Raised, other swaps are tried less often; lowered to 0, a search
 cannot replace one moved instance by another. Chosen by ``bench constants``: with 0, 0.5 and 1,
 plans for 4 of 10 clouds change, and end with 3, 5 and 11 % more imbalance on average."""
-FIRST_ORDER = 0.7
-"""Probability that a search step computes changes by a linear approximation. A swap is rated by the
-change of the value, a smooth function that is close to the combined imbalance. The other steps
-compute the change of this function exactly. If plans may have many moves for the number of hosts,
-every step computes it exactly. Raised, fewer steps compute the change exactly; lowered, plans for
-many hosts are worse, because the exactly computed change favours the host with the most extreme
-load. Not measured."""
 
 
 class Population:
@@ -308,7 +301,7 @@ class Swaps:
         self.tops, self.bottoms = (side.sum(axis=2) for side in np.split(shares, 2, axis=2))
         self.share = self.tops + self.bottoms
         self.dummy = len(self.space.vms)
-        self.sends, homing, first_order = chance.random(3) < (0.5, HOMING, FIRST_ORDER)
+        self.sends, homing = chance.random(2) < (0.5, HOMING)
         first, second = self._draw(chance, are_few)
         self.first, self.second = (_filled(items, self.dummy + self.here)
                                    for items in (first, second))
@@ -316,7 +309,7 @@ class Swaps:
         self.goals = self._goals((not are_few or self.sends) and homing)
         self.back, self.regret = self._least_missed()
         self.leaves, self.arrives = self._moves()
-        self.changes = self._rate(are_few and first_order)
+        self.changes = self._rate()
         self._weigh(are_few)
 
     def _draw(self, chance: np.random.Generator,
@@ -412,9 +405,9 @@ class Swaps:
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
 
-    def _rate(self, first_order: bool) -> np.ndarray:
+    def _rate(self) -> np.ndarray:
         left, changes = np.matmul(*self._factors()), self._alone()
-        np.subtract(left, 1, out=left) if first_order else np.log(left, out=left)
+        np.log(left, out=left)
         for number, price in enumerate(self.softened.price):
             changes += price * left[:, number]
         return changes
