@@ -27,11 +27,6 @@ from kronos_nova.planners.population import Plan
 from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
-TINY_PAIRS = 200
-"""Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
-cluster, plans with one move are searched first, then plans with two moves, and so on up to the
-permitted number. Raised, plans for more clusters take longer; lowered, the best plan of tiny
-clusters is missed more often. Not measured."""
 FEW_HOSTS = 20
 """Largest number of hosts with which a cluster counts as small. Searches in small clusters may take
 longer, as set by the parameters :data:`SMALL`. Raised, plans for more clusters take longer;
@@ -83,13 +78,12 @@ class Tuning:
     effort : time that a search may take, in estimated nanoseconds of processor time
     per_move : further effort for each move of the budget
     per_item : further effort for each instance and each host
-    times : factor on the sum of these three
     longer : factor that gives a search more time when it finds a better plan. The time that it may
         take becomes this factor times the time that it has used so far, unless it is longer already
     longest : largest factor by which the effort is raised while the search finds better plans
     worthwhile : share by which the cost of the best plan must fall before a search gets more time
-    least : lowest effort of a search that is repeated; see :func:`searches`
-    alike : number of searches that must find equally good plans before a search is not repeated
+    alike : number of searches that must find equally good plans before a search is not repeated.
+        With 1, no search is repeated
     enough : estimated nanoseconds of all searches together after which none is repeated
     most : maximum number of assignments. With more, the arrays exceed a processor's cache
     rounds : minimum number of steps, for which the search improves fewer assignments if need be
@@ -112,12 +106,10 @@ class Tuning:
     effort: float = 6e7
     per_move: float = 2.1e6
     per_item: float = 1.1e5
-    times: float = 1.0
     longer: float = 2.5
-    longest: float = 1.0
+    longest: float = 1.2
     worthwhile: float = 0.01
-    least: float = 0.0
-    alike: int = 5
+    alike: int = 1
     enough: float = 1.7e9
     most: int = 48
     rounds: int = 50
@@ -131,20 +123,17 @@ class Tuning:
     skips: bool = False
 
 
-TINY = Tuning(times=0.2)
-"""Parameters of the search in tiny clusters. A fifth of the effort is enough for one search,
-because the planner searches plans with one move, then plans with two moves, and so on."""
-SMALL = Tuning(least=2e8, longest=2.7)
+SMALL = Tuning(longest=2.7, alike=5)
 """Parameters of the search in small clusters. Good plans of a small cluster have little in common,
 so a search takes longer to get from one good plan to another. Because the best possible plan can be
 found in a small cluster, a search continues longer while it finds better plans."""
-SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
+SHORT = Tuning(temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
 """Parameters of the search where a plan may have fewer moves than there are hosts. A plan with so
 few moves can improve only the most and the least loaded hosts. The temperature is lower the more
 hosts there are. So the other hosts hardly count in the value of an assignment, although the loads
 of many hosts are close together. There is no time to rate all pairs, so swaps of two instances on
 their original hosts are skipped."""
-LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
+LONG = Tuning(temperatures=(0.1, 0.03, 0.2, 0.06))
 """Parameters of the search where a plan may have at least as many moves as there are hosts. Such a
 plan can even out the load of the whole cluster."""
 
@@ -153,8 +142,6 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
     """Return the parameters of a search, chosen by the size of the cluster and the budget of
     moves."""
     hosts = len(space.hosts)
-    if len(space.vms) * hosts <= TINY_PAIRS:
-        return TINY
     if hosts <= FEW_HOSTS:
         return SMALL
     return SHORT if budget < hosts else LONG
@@ -209,16 +196,14 @@ class LocalSearch:
         # A plan has at most as many moves as there are instances.
         self.budget = min(limits.budget, len(space.vms))
         self.tuning = own = tuning(space, self.budget)
-        effort = own.times * (own.effort + own.per_move * self.budget + own.per_item * items)
-        self.is_chance = bool(own.least) and self.budget in CHANCY
-        self.effort = max(effort, self.is_chance * own.least)
+        self.is_chance = own.alike > 1 and self.budget in CHANCY
+        self.effort = own.effort + own.per_move * self.budget + own.per_item * items
         self.longest = self.effort * own.longest
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         on_each = items / hosts + 1
         rated = on_each * (1.5 if own.skips else on_each) * min(hosts, PARTNERS)
         step = self.effort / max(own.rounds, own.rounds_of_move * self.budget) - COST.step
-        self.count = own.most if own is TINY else int(np.clip(
-            step / (COST.item * items + COST.pair * rated), 1, own.most))
+        self.count = int(np.clip(step / (COST.item * items + COST.pair * rated), 1, own.most))
 
     def run(self) -> None:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]

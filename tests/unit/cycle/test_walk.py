@@ -19,12 +19,12 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.policies import loader
 from tests.unit.cycle import test_evaluation
 
-MOST = 99
+MOST = 103
 """Modules. Raised, more has to be read to follow a move; lowered, modules have to be joined first.
 There were 93 when this was first measured, and 84 when the steps became modules; since then came
 requirements, rules of operators (3), failure domains, held room, the comparison with no moves, the
-loss of hosts (7), which is judged after the plan and need not be read to follow a move, and nouns
-that agree with their number.
+loss of hosts (7), which is judged after the plan and need not be read to follow a move, nouns that
+agree with their number, and the integer program that plans for tiny clusters (4).
 
 The aim of 45 is out of reach while the layout holds: a step is a module (9, and the one that runs
 them), a constraint is a module (10, and their base), a table of the control database has one module
