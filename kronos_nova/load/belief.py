@@ -76,19 +76,18 @@ class Servers:
     seen : bool (V,), True if the instance has a sample, even an impossible one
     counted : bool (V,), True if the instance must have a sample. This is so if it is active, is not
         being moved, and is old enough that exporters report its rates
-    repeated : bool (V,), True if the instance has several samples; None if no instance has several
     arrived : bool (V,), True if the instance need not have a sample, such as after its arrival, but
-        its host reports a possible one; None if there is no such instance
-    departed : float64 (H,), number of instances with a sample that were moved off each host; None
-        if no instance was
+        its host reports a possible one
+    departed : float64 (H,), number of instances with a sample that were moved off each host
+    repeated : bool (V,), True if the instance has several samples
     """
 
     share: np.ndarray
     seen: np.ndarray
     counted: np.ndarray
-    repeated: np.ndarray | None = None
-    arrived: np.ndarray | None = None
-    departed: np.ndarray | None = None
+    arrived: np.ndarray
+    departed: np.ndarray
+    repeated: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -257,16 +256,13 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
     scores = placed.scores
     expected = _sums(placed, servers.counted)
     seen = _sums(placed, servers.counted & servers.seen)
-    repeated = (np.zeros(len(scores)) if servers.repeated is None
-                else _sums(placed, servers.counted & servers.repeated))
+    repeated = _sums(placed, servers.counted & servers.repeated)
     possible = _sums(placed, servers.counted & ~np.isnan(servers.share))
-    arrived, departed = (np.zeros(len(scores)) if each is None else each for each in (
-        None if servers.arrived is None else _sums(placed, servers.arrived), servers.departed))
-    arrived = np.where(expected > 0.0, arrived, 0.0)
+    arrived = np.where(expected > 0.0, _sums(placed, servers.arrived), 0.0)
     known, needed = seen + arrived, expected + arrived
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
         score, together = scores[host], sums[host]
-        if _is_silent(policy, known, needed, departed, host, rules):
+        if _is_silent(policy, known, needed, servers.departed, host, rules):
             yield host, SCORE, (
                 f'monitoring knows {known[host]:g} of the {needed[host]:g} servers that run there: '
                 f'is its exporter up, and does {policy.vm_profile_label} hold the '

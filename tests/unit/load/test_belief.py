@@ -21,8 +21,9 @@ class JudgeTest(testtools.TestCase):
             np.array(shares, dtype=float).reshape(-1))
         placed = PlacedInstances((None,) * 12, np.repeat(np.arange(3), 4), np.array(scores),
                                  np.ones(3), np.ones(3))
-        servers = belief.Servers(share=share, seen=~np.isnan(share),
-                                 counted=np.full(12, counted))
+        none = np.zeros(12, dtype=bool)
+        servers = belief.Servers(share=share, seen=~np.isnan(share), repeated=none,
+                                 counted=np.full(12, counted), arrived=none, departed=np.zeros(3))
         return belief.judge(policy(**keys), placed, servers, HOSTS,
                             rules or belief.BeliefRules(), frozenset(doubted))
 
