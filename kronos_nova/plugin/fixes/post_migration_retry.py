@@ -39,8 +39,8 @@ EXPECTED = {
 PATIENCE_SECONDS = 120
 """Seconds for which a step that completes a live migration is repeated while a service does not
 answer. Raised, the migration ends later during a long outage; lowered, steps at the destination may
-be left out although the service is only being restarted. Chosen as twice the
-default of ``rpc_response_timeout``."""
+be left out although the service is only being restarted. Chosen as twice the default of
+``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
