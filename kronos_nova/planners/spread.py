@@ -47,7 +47,8 @@ SLACK = 0.9
 its moves cannot be made one after the other. The first repetition may use this share, and each
 further repetition half as many moves as the one before. Raised, fewer moves are left for instances
 that have to wait on a third host; lowered, plans improve less than they could. Measured on 27
-random clouds: with 0, one of the six whose policies leave hosts out ends with 22 % more imbalance."""
+random clouds: with 0, one of the six whose policies leave hosts out ends with 22 % more
+imbalance."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Each search starts from the state after the moves found
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
