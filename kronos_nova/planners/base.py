@@ -130,9 +130,9 @@ class SearchBudget:
 
     pairs : largest numbers of pairs of an instance and a host in a program; equal instances count
         once where a planner says so. A planner with several numbers solves the program with each
-        number in this order, until it finds what it looks for. Raised, more hosts are considered,
-        or larger clusters get the best plan, and plans take longer; lowered, better plans are
-        missed more often
+        number in this order, until it finds what it looks for. ``spread`` uses its two numbers as
+        its limits say. Raised, more hosts are considered, or larger clusters get the best plan, and
+        plans take longer; lowered, better plans are missed more often
     stages : numbers of stages of moves in a program. A planner with several numbers solves the
         program with each number in this order, until the moves can be made one after the other.
         With more numbers, more plans are found where hosts are nearly full, and a search without a
