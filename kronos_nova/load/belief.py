@@ -76,18 +76,18 @@ class Servers:
     seen : bool (V,), True if the instance has a sample, even an impossible one
     counted : bool (V,), True if the instance must have a sample. This is so if it is active, is not
         being moved, and is old enough that exporters report its rates
+    repeated : bool (V,), True if the instance has several samples
     arrived : bool (V,), True if the instance need not have a sample, such as after its arrival, but
         its host reports a possible one
     departed : float64 (H,), number of instances with a sample that were moved off each host
-    repeated : bool (V,), True if the instance has several samples
     """
 
     share: np.ndarray
     seen: np.ndarray
     counted: np.ndarray
+    repeated: np.ndarray
     arrived: np.ndarray
     departed: np.ndarray
-    repeated: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
