@@ -187,7 +187,7 @@ class Feed:
             self._listeners.discard(stream)
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams, and the thread that reads the database."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
@@ -236,10 +236,10 @@ class Feed:
                 self.changed.notify_all()
                 idle_since = None if self._listeners else idle_since or time.monotonic()
                 is_over = idle_since and time.monotonic() - idle_since > IDLE_SECONDS
-                if self.is_closed or is_over or self._looked_at is None:
+                if (is_over or self._looked_at is None or
+                        self.changed.wait_for(lambda: self.is_closed, self._pause)):
                     self._thread = None
                     return
-            time.sleep(self._pause)
 
     def _poll(self) -> None:
         now, since = self._utcnow(), (self._looked_at or self._utcnow() - KEPT) - OVERLAP
@@ -256,7 +256,7 @@ class Feed:
     def _fail(self, error: Exception) -> None:
         with self.changed:
             self._error = error
-            if self._is_stale or self._looked_at is None:
+            if self.is_closed or self._is_stale or self._looked_at is None:
                 return
             LOG.exception('The event streams of the API are interrupted, because events cannot be '
                           'read')

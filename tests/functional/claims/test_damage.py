@@ -98,7 +98,8 @@ class DamageTest(StockTestCase):
 
         self.assertStartsLikeStock()
 
-        self.assertEqual(1, self.stdlog.logger.output.count('cannot be read'))
+        self.assertEqual(1, self.stdlog.logger.output.count(
+            f'The claims in {self.state}/claim.sqlite cannot be read'))
         self.migrate(server, 'host2')
         self.server_on(server, 'host2')
         self.audit()

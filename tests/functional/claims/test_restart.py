@@ -78,7 +78,8 @@ class StartTest(base.ClaimsTestCase):
 
         self.assertEqual([(server['id'], 0, 1, 512, 1)], [row[:5] for row in self.rows('host1')])
         self.assertTrue([name for name in os.listdir(self.state) if '.corrupt-' in name])
-        self.assertEqual(1, self.stdlog.logger.output.count('cannot be read'))
+        self.assertEqual(1, self.stdlog.logger.output.count(
+            f'The claims in {self.state}/claim.sqlite cannot be read'))
         self.assertClaimsAreUsage()
 
     def test_a_newer_file_is_refused_and_nova_compute_serves_without(self):

@@ -7,6 +7,7 @@ import threading
 import time
 import wsgiref.simple_server
 
+import fixtures
 import requests
 from keystonemiddleware import fixture as keystone_fixture
 from oslo_db import exception as db_exc
@@ -348,3 +349,16 @@ class FeedTest(EventsTestCase):
         self.take(stream, 'synced')
         self.feed.close()
         self.assertEqual([], list(stream))
+
+    def test_a_closed_feed_reads_no_more_and_reports_no_error(self):
+        log = self.useFixture(fixtures.FakeLogger())
+        self.feed._pause = 60
+        self.take(self.feed.listen(None, 60), 'synced')
+        thread = self.feed._thread
+        self.feed.close()
+        thread.join(30)
+        self.assertFalse(thread.is_alive())
+
+        self.feed._source = None   # what a reading in progress finds when the database is gone
+        self.feed._poll()
+        self.assertEqual('', log.output)
