@@ -13,10 +13,11 @@ from kronos_nova.model.prices import Prices
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Group
 from kronos_nova.model.problem import Problem
+from kronos_nova.model.problem import rounded
 from kronos_nova.model.resources import groups
 from kronos_nova.model.resources import resources
 from kronos_nova.model.rules import Rule
 from kronos_nova.model.state import State
 
 __all__ = ('TOLERANCE', 'Delta', 'Group', 'Model', 'Prices', 'Problem', 'Rule', 'State', 'cells',
-           'groups', 'resources')
+           'groups', 'resources', 'rounded')

@@ -24,6 +24,12 @@ def _by_others() -> np.ndarray:
     return BY_OTHERS
 
 
+def rounded(value: float | np.ndarray) -> np.ndarray:
+    """Return a number, or an array of numbers, rounded to a multiple of :data:`TOLERANCE`, so that
+    rounding errors do not count."""
+    return np.round(value / TOLERANCE) * TOLERANCE
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
     """A server group with a member in the problem, or a rule of an operator about several servers.

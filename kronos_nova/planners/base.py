@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -247,6 +248,21 @@ DIGITS = range(3, 7)
 smallest number of digits that shows the change is used. With the largest number raised, reasons
 state changes that do not matter; lowered, reasons omit small changes. Chosen because a change of
 less than a millionth of a host is of no use to a reader."""
+
+FIRST_BATCH = 32
+"""Number of candidate moves that are checked first, where the first candidate that meets all
+conditions is chosen. Raised, each check takes longer; lowered, more checks are made. Chosen because
+one of 32 moves is nearly always possible; not measured."""
+
+
+def batches(count: int) -> Iterator[slice]:
+    """Yield slices that divide ``count`` candidates into batches. The first batch has
+    :data:`FIRST_BATCH` candidates. Each further batch is four times as large as the one before.
+    """
+    begin, size = 0, FIRST_BATCH
+    while begin < count:
+        yield slice(begin, begin + size)
+        begin, size = begin + size, 4 * size
 
 
 class StepRecorder:

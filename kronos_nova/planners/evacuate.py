@@ -35,10 +35,6 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
-BY_ROOM = '; its load is not known, so room alone decides where it goes'
-BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
-TOO_MANY = ('other servers have to make room first, and the plan may have too few moves for that '
-            '(max_migrations_per_cycle)')
 AHEAD = 400
 """Number of moves that the search may plan when hosts are emptied, even if a plan may have fewer.
 The plan then has only the first of these moves. The search looks this far ahead because the first
@@ -107,8 +103,10 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
         steps.append(recorder.record(vm, host, why + addition))
     if len(moves) < min(limits.budget, len(way.moves)):
         made = {vm for vm, _host, _text in moves}
-        limits.unplaced.update((vm, NoPlace(TOO_MANY, is_proven=False, word='budget'))
-                               for vm, _host, _text in way.moves
+        too_many = NoPlace('other servers have to make room first, and the plan may have too few '
+                           'moves for that (max_migrations_per_cycle)', is_proven=False,
+                           word='budget')
+        limits.unplaced.update((vm, too_many) for vm, _host, _text in way.moves
                                if vm not in made and problem.draining[state.vm_host[vm]])
     return steps
 
@@ -232,7 +230,9 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
     hosts = by_room(state, vm)
     if not hosts:
         return None
-    return hosts[0], BY_ROOM if state.problem.unweighed[vm] else BY_ROOM_THERE
+    unknown = ('its load is not known' if state.problem.unweighed[vm]
+               else 'of no host with room is the load known')
+    return hosts[0], f'; {unknown}, so room alone decides where it goes'
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:

@@ -26,7 +26,6 @@ of a left-out host further from the band.
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
+from kronos_nova.model import rounded
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Index
 from kronos_nova.model.assignment import Assignment
@@ -180,13 +180,6 @@ solution needs two plans, a solution for one plan is searched; if it needs three
 for two plans. The other permitted moves of these plans are kept for instances that have to wait on
 a third host until their destination has room. Raised, no moves are left for waiting instances;
 lowered, a solution with one plan less is found less often. Not measured."""
-UNFIT = 1e9
-"""Weight of the excess in the cost of a solution, in GiB for each unit of score. A solution is a
-set of moves. The excess is the part of the scores that is still outside the target ranges after the
-moves. The cost is the excess times this weight, plus the memory in GiB that the moves copy. The
-solution with the lowest cost is chosen. Raised, rounding errors hide differences of the memory;
-lowered below the memory of a cloud, solutions copy less memory but leave scores outside the target
-ranges. Fixed: more than the memory of any cloud, because the excess has to decide first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -217,7 +210,7 @@ class Band:
         :param weights: float64 (P,), weight of each policy in the combined imbalance
         """
         low, high = scores.min(axis=0) - widths, scores.max(axis=0)
-        for _ in range(BISECTIONS):
+        for _ in range(np.finfo(low.dtype).nmant):    # each bisection adds a binary digit
             middle = (low + high) / 2
             too_much = np.maximum(scores - middle - widths, 0).sum(axis=0)
             missing = np.maximum(middle - scores, 0).sum(axis=0)
@@ -276,10 +269,6 @@ LEAST_WEIGHT = 1e-3
 """Weight of a policy that has a threshold but no weight in the combined imbalance. Raised, this
 policy competes with the policies that have a weight; lowered to 0, no move is made to bring this
 policy within its threshold. Not measured."""
-BISECTIONS = 50
-"""Number of bisections that compute the position of a target range of scores. Each bisection halves
-an interval that contains the position. Raised, nothing changes; lowered, the position is less
-exact. Fixed by float64, which has 52 binary digits."""
 
 
 class Level:
@@ -317,7 +306,7 @@ def _best_possible(state: State, limits: Limits) -> tuple[list[tuple[int, int]],
     for number, way in enumerate(search(state, limits)):
         moves = possible(state, way, limits)
         after = state.after(moves)
-        left = (round(excess(after, band_of(after)), DIGITS),
+        left = (float(rounded(excess(after, band_of(after)))),
                 int(memory[[vm for vm, _host in moves]].sum()))
         if left < least:
             best, least = moves, left
@@ -595,7 +584,8 @@ class WithinBands:
         """Return the objective that the search lowers, in GiB. The objective is the sum of three
         costs:
 
-        * the excess and the prices of the moves, times :data:`UNFIT`
+        * the excess and the prices of the moves, divided by :data:`TOLERANCE`, so that they decide
+          first
         * the cost of the moves
         * the additional cost of moves beyond ``fewer``
         """
@@ -603,7 +593,7 @@ class WithinBands:
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
             excess += search.price[moved].sum()
-        return float(UNFIT * excess + FEWER_MOVES[-1] * self.memory.mean() * beyond
+        return float(excess / TOLERANCE + FEWER_MOVES[-1] * self.memory.mean() * beyond
                      + self.cost[moved].sum())
 
     def deviation(self, search: Search) -> float:
@@ -674,7 +664,7 @@ class Leveling(Search):
     def left(self) -> float:
         """Return the summed excess of all hosts after the moves. The excess is the part of the
         scores outside the bands. The sum is rounded, so that rounding errors do not count."""
-        return float(np.round(self.excess.sum(), DIGITS))
+        return float(rounded(self.excess.sum()))
 
     def plans(self, budget: int) -> int:
         """Return the number of plans that all moves need, with at most ``budget`` moves in each
@@ -831,7 +821,7 @@ class Leveling(Search):
             change += self.band.excess(arrived) - self.excess[goals[vms]]
             helps = change < -TOLERANCE
             worst = np.maximum(self.excess[self.place[vms]], self.excess[goals[vms]])
-            n = np.lexsort((change, -np.round(worst, DIGITS), ~helps))[0]
+            n = np.lexsort((change, -rounded(worst), ~helps))[0]
             vm = int(vms[n])
             self.move(vm, int(goals[vm]))
             moves.append((vm, int(goals[vm])))
@@ -845,8 +835,6 @@ is the excess that the move removes, divided by the cost. The excess is the part
 outside the target ranges. If an instance has a move already, another destination for this instance
 costs 0. Raised, the size of small instances no longer affects their rating; lowered to 0, the
 rating of a move without cost divides by 0. Not measured."""
-DIGITS = round(-math.log10(TOLERANCE))
-"""Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:

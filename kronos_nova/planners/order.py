@@ -21,16 +21,12 @@ from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
+from kronos_nova.planners.base import batches
 
 PLACES = 3
 """Maximum number of third hosts that are tried for an instance whose destination has no room yet.
 The instance waits on a third host until the destination has room. Raised, the order of moves takes
 longer to find; lowered, a possible order of the moves is found for fewer plans. Not measured."""
-ASKED_FIRST = 32
-"""Number of moves that are checked first to find a possible next move. The other moves are checked
-only if none of the first moves is possible. Raised, each check takes longer; lowered, a second
-check is needed more often. Chosen because one of 32 moves is nearly always possible; not
-measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order of moves gives up. A dead end is a state
 in which none of the remaining moves is possible. After a search gives up, instances are moved to a
@@ -137,13 +133,13 @@ class Ordering:
 
     def _first_possible(self, moves: np.ndarray) -> int | None:
         first = None
-        for start, end in ((0, ASKED_FIRST), (ASKED_FIRST, len(moves))):
-            delta = self.state.delta(tuple(moves[start:end].T))
+        for some in batches(len(moves)):
+            delta = self.state.delta(tuple(moves[some].T))
             if first is None and delta.feasible.any():
-                first = start + int(delta.feasible.argmax())
+                first = some.start + int(delta.feasible.argmax())
             spoils_none = self._spoils_none(delta)
             if spoils_none.any():
-                return start + int(spoils_none.argmax())
+                return some.start + int(spoils_none.argmax())
         return first
 
     def _spoils_none(self, delta: Delta) -> np.ndarray:
@@ -408,8 +404,8 @@ class Prefixes:
 
         :param left: positions of the moves that are not made yet
         """
-        for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
-            possible, ends = self._ends(state, some)
+        for some in batches(len(left)):
+            possible, ends = self._ends(state, left[some])
             if len(ends) and ends.min() <= self._most:
                 return [possible[int(ends.argmin())]]
         return None

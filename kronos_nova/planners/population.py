@@ -18,6 +18,7 @@ the search has found.
 
 import bisect
 import dataclasses
+import math
 
 import numpy as np
 
@@ -93,12 +94,6 @@ score by a swap, divided by the temperature. The temperature is explained at :da
 the rating in :class:`SoftenedMax`. Larger exponents count as this value. Raised, numbers overflow;
 lowered, all large changes of load are rated as equal. Fixed by the range of single precision, which
 ends near exp(88)."""
-FAINTEST = 1e-35
-"""Smallest fraction that a host is assumed to contribute to the sums by which swaps are rated. Each
-of these sums has one contribution for each host, see :class:`SoftenedMax`. A swap multiplies the
-contribution of a host by up to exp(:data:`STEEPEST`). Raised, hosts with medium scores seem to
-matter; lowered, small contributions become 0 in single precision, and then remain 0 after any swap.
-Fixed by the range of single precision."""
 
 
 GUARD = 0.05
@@ -137,7 +132,11 @@ class SoftenedMax:
     arriving, leaving : float32 (k, items, T), factors by which the contribution of a host to each
         term changes when an item arrives at the host or leaves it. There is a factor for each kind
         of host and each item (an instance, or a dummy item that stands for no instance)
+    faintest : smallest fraction of a term that a host is assumed to contribute. Smaller numbers
+        become 0 in single precision, and then remain 0 after any swap
     """
+
+    faintest = math.exp(-STEEPEST)
 
     def __init__(self, space: SearchSpace, temperature: float):
         self.space, self.temperature = space, max(temperature, COLDEST)
@@ -163,7 +162,7 @@ class SoftenedMax:
         terms = np.exp(terms / self.temperature)
         sums = terms.sum(axis=2)
         values = np.log(sums) @ self.price + (top - bottom) @ self._weights
-        parts = np.maximum(terms / sums[:, :, None], FAINTEST)
+        parts = np.maximum(terms / sums[:, :, None], self.faintest)
         return values, top - bottom, parts.transpose(0, 2, 1).copy()
 
 
@@ -386,7 +385,7 @@ class Swaps:
         away = self.place[full[number], vms]
         left = 1 + self._going(softened.leaving, full[number], away, vms) + self._going(
             softened.arriving, full[number], home[vms], vms)
-        change = np.log(np.maximum(left, FAINTEST)) @ softened.price
+        change = np.log(np.maximum(left, softened.faintest)) @ softened.price
         each = np.full((len(full), len(home)), np.inf, dtype=np.float32)
         each[number, vms] = change - self.space.price_change(vms, home[vms], away)
         back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
@@ -441,7 +440,7 @@ class Swaps:
         for number, arriving in enumerate(softened.arriving, start=1):
             left[number] = arriving.take(first, axis=0)
             np.multiply(gone, (of == number - 1)[:, :, None], out=right[number])
-        right[-1] = np.maximum(others, FAINTEST)
+        right[-1] = np.maximum(others, softened.faintest)
         return lefts, rights
 
     def _alone(self) -> np.ndarray:

@@ -28,6 +28,7 @@ from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import batches
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
@@ -42,15 +43,6 @@ DESTINATIONS = 64
 """Maximum number of hosts to which instances may be moved: the hosts that are least likely to
 become full. Raised, a plan takes longer; lowered, constraints more often exclude all destinations
 of an instance. Not measured."""
-FREE = 1e-6
-"""Lower bound of the price of a move when moves are rated, as a fraction of one expected full host.
-A move is made only if it lowers the expected number of full hosts by more than its price. The net
-gain of a move is this decrease minus the price. The rating of a move is its net gain divided by its
-price. Raised, moves of low price are compared by their net gains alone; lowered to 0, the rating of
-a move without a price divides by 0. Chosen far below the price of any migration."""
-AT_ONCE = 256
-"""Number of candidate moves that are checked against the constraints in one call, the best moves
-first. Raised, a call takes longer; lowered, more calls are made. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -145,13 +137,13 @@ class _Round:
         than the price of the move."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
-        ratings = gains / np.maximum(self._prices(rows, columns), FREE)
+        ratings = gains / np.maximum(self._prices(rows, columns), TOLERANCE)
         ratings[gains <= TOLERANCE] = -np.inf
         # Ratings that differ by less than the tolerance are tied, and the order of names decides.
         order = np.argsort(-np.round(ratings / TOLERANCE), axis=None, kind='stable')
         order = order[:np.count_nonzero(gains > TOLERANCE)]
-        for begin in range(0, len(order), AT_ONCE):
-            rows, columns = np.unravel_index(order[begin:begin + AT_ONCE], gains.shape)
+        for some in batches(len(order)):
+            rows, columns = np.unravel_index(order[some], gains.shape)
             pairs = self.vms[rows], self.destinations[columns]
             delta = self.state.delta(pairs, model=self.model)
             least = np.maximum(delta.price, self.copy_prices[rows])

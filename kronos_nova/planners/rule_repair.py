@@ -21,15 +21,10 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import batches
 from kronos_nova.planners.base import choices
 from kronos_nova.planners.base import recorded
 from kronos_nova.planners.best_move import least_harmful
-
-AT_ONCE = 64
-"""Number of instances whose moves are rated in one step, if the plan repairs violated preferences.
-Preferences are rules that may be violated at a cost. The steps end when a useful move is found.
-Raised, a step takes longer even if one of its first instances has a useful move; lowered, more
-steps are made. Chosen because a step takes some milliseconds with 1,000 hosts."""
 
 
 class RuleRepair:
@@ -184,8 +179,8 @@ def _should(state: State, model: Model) -> Choice | None:
     waiting = _saving(state)
     if preferences is None:
         return None
-    for start in range(0, len(waiting), AT_ONCE):
-        vms = waiting[start:start + AT_ONCE][:, None]
+    for some in batches(len(waiting)):
+        vms = waiting[some][:, None]
         delta = state.delta((vms, hosts[None, :]), model=model)
         home = state.vm_host[vms]
         saved = preferences.at(vms, home) - preferences.at(vms, hosts)
