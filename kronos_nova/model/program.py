@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -707,23 +708,15 @@ class Program:
         :param nodes: maximum number of nodes of the branch and bound, after which the best solution
             so far is returned
         """
-        from scipy import optimize  # imported late: it takes half a second
-        from scipy import sparse
+        from scipy import sparse  # imported late: it takes half a second
 
         kinds, hosts = self.here.shape
         rows, columns, values = (np.concatenate(part) for part in zip(*self._rows, strict=True))
         matrix = sparse.csr_array((values, (rows, columns)), shape=(len(self._low), self.columns))
-        options = {'node_limit': nodes, 'mip_rel_gap': gap}
-        if np.isfinite(seconds):
-            options['time_limit'] = SLOWED * max(seconds, 0.1)
         is_whole = np.arange(self.columns) < self.integers
         is_whole[self._is_whole] = True
-        with solver_output.redirected():
-            found = optimize.milp(
-                np.concatenate(self._costs),
-                constraints=optimize.LinearConstraint(matrix, self._low, self._high),
-                integrality=is_whole, bounds=optimize.Bounds(0.0, np.concatenate(self._most)),
-                options=options)
+        found = _solved(np.concatenate(self._costs), (matrix, self._low, self._high), is_whole,
+                        np.concatenate(self._most), seconds, gap, nodes)
         if found.x is None:
             return None
         whole = np.rint(found.x[:self.integers]).astype(np.intp)
@@ -753,3 +746,40 @@ class Program:
             key = int(rounds[column]), kind, host
             ways.setdefault(key, []).extend([cells] * round(float(solved[way])))
         return ways
+
+
+def cheapest_cover(costs: np.ndarray, amounts: np.ndarray, least: np.ndarray,
+                   seconds: float, gap: float, nodes: int) -> np.ndarray | None:
+    """Choose items whose amounts together reach lower bounds, at the lowest cost. This is the
+    minimum knapsack problem with several constraints.
+
+    :param costs: float64 (n,), cost of each item
+    :param amounts: float64 (k, n), amounts of each item, which may be negative
+    :param least: float64 (k,), lower bounds of the sums of the amounts
+    :param seconds, gap, nodes: as in :meth:`Program.solve`
+    :returns: bool (n,), true for the chosen items; None if no choice is found
+    """
+    found = _solved(costs, (amounts, least, np.inf), np.ones(len(costs)), np.ones(len(costs)),
+                    seconds, gap, nodes)
+    return None if found.x is None else found.x > 0.5
+
+
+def _solved(costs: np.ndarray, constraints: tuple[Any, Any, Any], is_whole: np.ndarray,
+            most: np.ndarray, seconds: float, gap: float, nodes: int) -> Any:
+    """Solve a program, and return the result of ``scipy.optimize.milp``.
+
+    :param costs: cost of each column
+    :param constraints: (matrix, lower bounds, upper bounds) of the rows
+    :param is_whole: true for the columns that are whole numbers
+    :param most: upper bound of each column; the lower bounds are 0
+    :param seconds, gap, nodes: as in :meth:`Program.solve`
+    """
+    from scipy import optimize  # imported late: it takes half a second
+
+    options = {'node_limit': nodes, 'mip_rel_gap': gap}
+    if np.isfinite(seconds):
+        options['time_limit'] = SLOWED * max(seconds, 0.1)
+    with solver_output.redirected():
+        return optimize.milp(costs, constraints=optimize.LinearConstraint(*constraints),
+                             integrality=is_whole, bounds=optimize.Bounds(0.0, most),
+                             options=options)

@@ -20,6 +20,7 @@ from kronos_nova.model import State
 from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Program
 from kronos_nova.model.program import Solution
+from kronos_nova.model.program import cheapest_cover
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 
@@ -173,6 +174,13 @@ class SearchBudget:
         """
         gap = self.gap / (STAYS if is_short else 1.0)
         return program.solve(limits.deadline - limits.clock(), gap, self.nodes // program.rounds)
+
+    def cover(self, costs: np.ndarray, amounts: np.ndarray, least: np.ndarray,
+              limits: Limits) -> np.ndarray | None:
+        """Return the cheapest choice of items that is found within the limits, as
+        :func:`~kronos_nova.model.program.cheapest_cover` does; None if none is found."""
+        return cheapest_cover(costs, amounts, least, limits.deadline - limits.clock(), self.gap,
+                              self.nodes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

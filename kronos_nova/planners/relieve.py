@@ -2,15 +2,10 @@
 
 The instances that leave a host have to remove enough load in each policy. The planner looks for the
 set with the least memory among all sets of instances that remove enough load. This is a minimum
-knapsack problem with one constraint for each policy. It is solved by a best-first branch and bound
-search. The lower bound of a branch is the memory to copy if instances could be divided (Dantzig
-1957).
+knapsack problem with one constraint for each policy. It is solved as an integer program.
 """
 
-import functools
-import heapq
-import itertools
-from collections.abc import Callable
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,18 +25,14 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
-PATIENCE = 2000
-"""Maximum number of branches that are examined to choose the instances that leave one hot host. The
-instances of the host are put in a fixed order. A branch decides, for each of the first few
-instances, whether the instance leaves. The branch that needs least memory to copy is examined
-first. Raised, plans for hosts with many small instances take longer; lowered, the best instances
-are missed more often. Chosen because from most hosts, at most three instances have to leave. If the
-host has a hundred instances, 2000 branches suffice to prove which three are the best."""
-BUDGET = SearchBudget(pairs=(5000,), stages=(1, 2), nodes=20, gap=1e-4)
-"""Limits of the integer program that relieves all hot hosts together. Two stages are used if the
-moves found with one stage have no possible order. The gap is small because the memory to copy is a
-small part of the cost. Measured by ``bench constants`` on 6 clouds: with a quarter of the pairs,
-one plan copies 16 % more memory; no plan depends on the nodes and the gap."""
+BUDGET = SearchBudget(pairs=(5000,), stages=(1, 2), nodes=20, gap=1e-4, ends=20)
+"""Limits of two integer programs: one chooses the instances that leave one hot host, and one
+relieves all hot hosts together. The number of end states is the number of sets of instances that
+are tried for one host. Two stages are used if the moves of the second program have no possible
+order with one stage. The gap is small because the memory to copy is a small part of the cost.
+Measured by ``bench constants`` on 6 clouds: with a quarter of the pairs, one plan copies 16 % more
+memory; no plan depends on the nodes and the gap. With 500 nodes, no set of 240 random hosts with up
+to 300 instances needs less memory."""
 
 
 class Relieve:
@@ -69,7 +60,7 @@ class Relieve:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
-        hot = {host: self._search(state, model, host, limits.budget)
+        hot = {host: self._search(state, model, host, limits)
                for host in self._hottest_first(state)}
         moves = self._host_by_host(state, model, limits)
         together = self._together(state, model, hot, limits)
@@ -80,8 +71,8 @@ class Relieve:
             hot[source].why if source in hot
             else f'makes room on {names[source]} for what leaves hot hosts'))
 
-    def _search(self, state: State, model: Model, host: int, budget: int) -> '_Host':
-        return _Host(state, model, self._marks, host, budget, self._least_part)
+    def _search(self, state: State, model: Model, host: int, limits: Limits) -> '_Host':
+        return _Host(state, model, self._marks, host, limits, self._least_part)
 
     def _host_by_host(self, state: State, model: Model,
                       limits: Limits) -> list[tuple[int, int]]:
@@ -90,7 +81,8 @@ class Relieve:
         for host in self._hottest_first(state):
             if len(moves) >= limits.budget or limits.is_over:
                 break
-            more = self._search(trial, model, host, limits.budget - len(moves)).moves()
+            left = dataclasses.replace(limits, budget=limits.budget - len(moves))
+            more = self._search(trial, model, host, left).moves()
             for vm, place in more:
                 trial.move(vm, place)
             moves += more
@@ -220,13 +212,6 @@ class Relieve:
         return hosts[np.argsort(-over[hosts], kind='stable')].tolist()
 
 
-_Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
-"""A branch of the search for the instances that leave a host. The elements are: the lower bound of
-the memory to copy; the number of instances that leave; the number of the branch; the next instance
-to decide on; the positions of the instances that leave; the memory of these instances; and float64
-(P,), the load still to be removed."""
-
-
 class _Host:
     """The search for the instances that leave one hot host.
 
@@ -239,10 +224,10 @@ class _Host:
     vms : instances of ``useful`` that have a possible destination
     """
 
-    def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int,
+    def __init__(self, state: State, model: Model, marks: Marks, host: int, limits: Limits,
                  least_part: float):
         self.state, self.model, self.marks, self.host = state, model, marks, host
-        self.budget, problem = budget, state.problem
+        self.limits, problem = limits, state.problem
         self.hot = np.flatnonzero(marks.hot(state)[host])
         self.why = f'relieves {problem.hosts[host]}, where {self._words()}'
         self.share = problem.weights * problem.host_scale[host]
@@ -267,7 +252,7 @@ class _Host:
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
         if self.is_by_server:    # a single instance makes the host hot
-            return self._placed(self.sore[:self.budget]) or self._as_far_as_possible(excess)
+            return self._placed(self.sore[:self.limits.budget]) or self._as_far_as_possible(excess)
         found = self._fewest(excess)
         if found is None:
             found = self._fewest(np.maximum(scores - marks.high[self.hot], 0.0))
@@ -275,36 +260,27 @@ class _Host:
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """Return the moves that remove the excess and copy the least memory; None if no such moves
-        were found.
-
-        The search decides for one instance after the other whether the instance leaves or stays. A
-        branch is a set of decisions made so far. The branch with the smallest lower bound of the
-        memory to copy is always examined next.
+        were found. Of equal sets of moves, the smaller set is returned. If the chosen instances
+        have no possible destinations, another set of instances is chosen.
 
         :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
-        memory = self.state.problem.memory_mb
-        order = np.array(self._by_use(excess), dtype=np.intp)
-        gain = self.share[np.ix_(order, self.hot)]
-        cost = memory[order].astype(float)
-        bound, number = _bound_of(gain, cost), itertools.count()
-        heap: list[_Branch] = [(bound(0, excess), 0, next(number), 0, (), 0.0, excess)]
-        for _ in range(PATIENCE):
-            if not heap or heap[0][0] == np.inf:
+        vms = np.array(self.vms, dtype=np.intp)
+        # The number of instances has the smallest part in the cost, and is limited by the budget.
+        costs = self.state.problem.memory_mb[vms] + 1.0 / max(1, len(vms))
+        amounts, least = [*self.share[np.ix_(vms, self.hot)].T, -np.ones(len(vms))], [
+            *excess, -float(self.limits.budget)]
+        for _ in range(BUDGET.ends if len(vms) else 0):
+            chosen = BUDGET.cover(costs, np.array(amounts), np.array(least), self.limits)
+            if chosen is None:
                 return None
-            _least, count, _number, at, chosen, spent, left = heapq.heappop(heap)
-            if (left <= TOLERANCE).all():
-                found = self._placed(order[list(chosen)].tolist())
+            # The solver's tolerance is larger than that of the planners.
+            if (self.share[vms[chosen]][:, self.hot].sum(axis=0) >= excess - TOLERANCE).all():
+                found = self._placed(vms[chosen].tolist())
                 if found is not None:
                     return found
-                continue
-            if at == len(order):
-                continue
-            for taken in (0, 1) if count < self.budget else (0,):
-                after, total = left - taken * gain[at], spent + taken * cost[at]
-                heapq.heappush(heap, (
-                    total + bound(at + 1, after), count + taken, next(number), at + 1,
-                    chosen + (at,) * taken, total, after))
+            amounts.append(-chosen.astype(float))
+            least.append(1.0 - chosen.sum())
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
@@ -328,7 +304,7 @@ class _Host:
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
         for vm in self.sore if is_by_server else self._by_use(excess):
-            if len(moves) == self.budget or not is_by_server and (left <= TOLERANCE).all():
+            if len(moves) == self.limits.budget or not is_by_server and (left <= TOLERANCE).all():
                 break
             place = self._place(vm)
             if place is not None:
@@ -367,34 +343,3 @@ class _Host:
         hosts = hosts[fits]
         hosts = hosts[state.delta((np.intp(vm), hosts), model=self.model).feasible]
         return int(hosts[part[hosts].argmin()]) if len(hosts) else None
-
-
-def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function that computes a lower bound of the memory to copy, in MiB. Each policy
-    gives a bound: the memory to copy if instances could be divided, and no other policy had load to
-    remove. The function returns the highest of these bounds.
-
-    The arguments of the function are the position of the first instance that may still leave, and
-    the load to remove in each policy.
-
-    :param gain: float64 (instances, policies), load that each instance removes in each policy
-    :param cost: float64 (instances,), MiB of memory of each instance
-    """
-    @functools.cache
-    def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Return the cumulative sums of the gains in a policy, and of the costs, as two arrays. The
-        instances are those from ``begin`` on, the lowest ratio of cost to gain first."""
-        vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
-        vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
-        return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]
-
-    return lambda begin, left: max(
-        (_needed(need, *sums(begin, policy)) for policy, need in enumerate(left)), default=0.0)
-
-
-def _needed(need: float, gains: np.ndarray, costs: np.ndarray) -> float:
-    if need <= TOLERANCE:
-        return 0.0
-    if need > gains[-1] + TOLERANCE:
-        return np.inf
-    return float(np.interp(need, gains, costs))
