@@ -10,7 +10,6 @@ from kronos_nova.model.arrays import Index
 from kronos_nova.planners import ruin_recreate
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ruin_recreate import STEP
-from kronos_nova.planners.ruin_recreate import TRIES
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
 
@@ -24,6 +23,9 @@ the search on. Raised, fewer moves are made in the same time; lowered, worse mov
 largest number was chosen by ``bench roadef``: with at most 1,500 instead of all 5,000 processes of
 an instance, the score is .034 instead of .022 after equal time. The smallest number was not
 chosen by a measurement."""
+TRIES = 8
+"""Maximum number of moves or swaps of one draw that are checked against the constraints, the best
+first. Raised, a draw takes longer; lowered, an allowed move is missed more often. Not measured."""
 SWAPS = 4
 """Number of draws of which one rates moves and the others rate swaps, on average. Raised, fewer
 moves are made; lowered, fewer swaps are made. Not measured."""

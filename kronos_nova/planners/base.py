@@ -256,11 +256,16 @@ DIGITS = range(3, 7)
 smallest number of digits that shows the change is used. With the largest number raised, reasons
 state changes that do not matter; lowered, reasons omit small changes. Chosen because a change of
 less than a millionth of a host is of no use to a reader."""
-
+AHEAD = 200
+"""Number of moves that some searches plan in addition to the moves that the plan may have. The plan
+then has only the first of the moves. A search plans ahead so that the first moves do not take the
+room that later moves need. Raised, plans for many hosts take longer; lowered, the moves that are
+left to later plans are worse. Not measured."""
 FIRST_BATCH = 32
 """Number of candidate moves that are checked first, where the first candidate that meets all
-conditions is chosen. Raised, each check takes longer; lowered, more checks are made. Chosen because
-one of 32 moves is nearly always possible; not measured."""
+conditions is chosen. Searches that replace some moves by others check no further candidates.
+Raised, each check takes longer; lowered, more checks are made, and these searches miss allowed
+moves more often. Chosen because one of 32 moves is nearly always possible; not measured."""
 
 
 def batches(count: int) -> Iterator[slice]:

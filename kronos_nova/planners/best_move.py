@@ -12,13 +12,6 @@ from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
 
-ROUNDING = 1e-13
-"""Margin, as a fraction of a host, for rounding errors in an upper bound of a gain. The gain of a
-move is the amount by which the move lowers the combined imbalance. The exact gain of a move is
-computed only if the upper bound exceeds the best known gain by more than this margin. Raised, the
-best move may be missed; lowered, rounding errors lead to needless computations. Fixed by float64:
-some units in the last place of numbers around 1."""
-
 EVERYWHERE = -1
 """Value (no unit) that stands for all hosts, in place of the index of one destination. Fixed: no
 index of a host is negative."""
@@ -87,7 +80,8 @@ class BestMove:
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
         bounds, vms = self._near(bounds, vms)
         for bound, vm in zip(bounds, vms, strict=True):
-            if bound <= self.best + ROUNDING:
+            # Half of the tolerance allows for rounding errors of the bound.
+            if bound <= self.best + TOLERANCE / 2:
                 break
             self.best = max(self.best, float(self._row(int(vm)).max(initial=-np.inf)))
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))

@@ -16,37 +16,20 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model.extremes import smallest
+from kronos_nova.planners.base import FIRST_BATCH
 from kronos_nova.planners.packing import Packing
 
-MOST_OUT = 4
-"""Maximum number of instances that leave a host in one swap. The instances have the same size, and
-make room for a larger instance. Raised, a plan takes longer; lowered, four small instances can no
-longer make room for an instance of four times their size. Chosen because each flavor is mostly
-twice as large as the next smaller flavor; not measured."""
-MOST_BACK = 3
-"""Maximum number of instances that come to a host in one swap, in exchange for instances that
-leave. The instances that come have the same size. Raised, a plan takes longer; lowered, small
-amounts of free room stay unused. Not measured."""
-ROWS = 600
-"""Maximum number of bundles of leaving instances that are rated to find one swap. A bundle is
+MOST_IN_BUNDLE = 4
+"""Maximum number of instances in a bundle. The instances of a bundle have the same size. A swap
+exchanges two bundles. Raised, a plan takes longer; lowered, four small instances can no longer make
+room for an instance of four times their size. Chosen because each flavor is mostly twice as large
+as the next smaller flavor; not measured."""
+RATED = 1000
+"""Maximum number of bundles that are rated for each of the two bundles of a swap. A bundle is
 several instances of one size on one host. If there are more bundles, those are rated that are
 cheapest to move, or that leave most usable room on their host. Raised, a swap takes longer to find;
-lowered, the best swap is missed more often. Chosen because ``ROWS`` times :data:`COLUMNS` is about
-a million swaps, which are rated in some hundredths of a second. A plan needs hundreds of swaps."""
-COLUMNS = 1500
-"""Maximum number of bundles that are rated as the exchange for one bundle. A bundle is several
-instances of one size on one host. One bundle leaves a full host, and another bundle comes to this
-host in exchange. Raised, a swap takes longer to find; lowered, the best swap is missed more often.
-Chosen together with :data:`ROWS`."""
-TRIES = 20
-"""Maximum number of swaps that are checked against the constraints, the swaps with the best ratings
-first. Raised, a plan takes longer where constraints forbid most swaps; lowered, an allowed swap is
-missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
-the swaps of all instances of the same size; not measured."""
-UNLIMITED = 1e9
-"""Room (no unit) that counts as usable on a host if the instances to be placed need no resource.
-For other instances, the usable room is the free room of the scarcest resource
-(:class:`BundleSwaps`). Fixed: more room than any host has."""
+lowered, the best swap is missed more often. Chosen because a million swaps are rated in some
+hundredths of a second. A plan needs hundreds of swaps."""
 
 
 class Bundles(NamedTuple):
@@ -89,7 +72,7 @@ class BundleSwaps:
         self.rated = 0
 
     def usable(self, free: np.ndarray) -> np.ndarray:
-        return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
+        return (free / self.ratio).min(axis=-1, initial=1.0 / TOLERANCE)
 
     def admit(self, vm: int) -> bool:
         """Make room on a host for an instance that has no host, and put the instance on this host.
@@ -99,10 +82,10 @@ class BundleSwaps:
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
-        out = self._bundles(piles, 1, MOST_OUT)
+        out = self._bundles(piles, 1, MOST_IN_BUNDLE)
         room = packing.free[out.host] + out.size - packing.size[vm]
         out = out.select(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
-        out = out.select(np.lexsort((out.size.sum(axis=1), out.price))[:ROWS])
+        out = out.select(np.lexsort((out.size.sum(axis=1), out.price))[:RATED])
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
@@ -110,10 +93,10 @@ class BundleSwaps:
         :class:`BundleSwaps`), minus the price of the swap. Return True if a swap was made; False if
         no swap has a gain above 0."""
         piles = self._piles()
-        out = self._bundles(piles, 1, MOST_OUT)
+        out = self._bundles(piles, 1, MOST_IN_BUNDLE)
         free = self.packing.free[out.host]
         gain = self.usable(free + out.size) - self.usable(free) - out.price
-        return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
+        return self._make(piles, out.select(smallest(-gain, RATED)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays: the first instance of each pile, and the number of instances of each
@@ -159,7 +142,7 @@ class BundleSwaps:
             room that the swap adds, minus the price of the swap
         """
         packing = self.packing
-        back = self._bundles(piles, 0, MOST_BACK)
+        back = self._bundles(piles, 0, MOST_IN_BUNDLE)
         if not len(out.host):
             return False
         taken = packing.size[vm] if vm is not None else 0.0
@@ -168,8 +151,8 @@ class BundleSwaps:
         keep = ((back.size <= first.max(axis=0) + TOLERANCE).all(axis=1)
                 & (out.size.min(axis=0) <= second + TOLERANCE).all(axis=1))
         back, second = back.select(keep), second[keep]
-        if len(second) > COLUMNS:
-            few = np.lexsort((-self.usable(second), back.price))[:COLUMNS]
+        if len(second) > RATED:
+            few = np.lexsort((-self.usable(second), back.price))[:RATED]
             back, second = back.select(few), second[few]
         fits = out.host[:, None] != back.host
         self.rated += fits.size
@@ -182,7 +165,7 @@ class BundleSwaps:
         value += self._usable_of(first, row, back.size, column)
         value += self._usable_of(second, column, out.size, row)
         return any(self._carry_out(out, int(row[n]), back, int(column[n]), vm)
-                   for n in smallest(-value, TRIES) if value[n] > least)
+                   for n in smallest(-value, FIRST_BATCH) if value[n] > least)
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
@@ -190,7 +173,7 @@ class BundleSwaps:
         whose free room is ``room[at[i]] - size[of[i]]``. Usable room is defined in
         :class:`BundleSwaps`.
         """
-        least = np.full(len(at), UNLIMITED)
+        least = np.full(len(at), 1.0 / TOLERANCE)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)
         return least

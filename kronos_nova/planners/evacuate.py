@@ -28,6 +28,7 @@ from kronos_nova.model.program import PASSING
 from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
+from kronos_nova.planners.base import AHEAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import SearchBudget
@@ -35,11 +36,6 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
-AHEAD = 400
-"""Number of moves that the search may plan when hosts are emptied, even if a plan may have fewer.
-The plan then has only the first of these moves. The search looks this far ahead because the first
-moves must not take the room that later moves need. Raised, plans for many hosts take longer;
-lowered, the first moves take room that later moves need. Not measured."""
 BUDGET = SearchBudget(pairs=(2_000, 6_000, 20_000), nodes=200, gap=0.01, ends=6)
 """Limits of the integer program that empties hosts. A pair is an instance size and a host. The cost
 is the memory of instances on other hosts that move to make room. Measured by ``bench optimum``:
@@ -189,7 +185,7 @@ def _place_each(trial: State, vms: list[int], within: tuple[Model, Model],
     while vms and (is_first or len(vms) < count):
         is_first, count, stay = False, len(vms), []
         for vm in vms:
-            if len(moves) >= max(limits.budget, AHEAD) or limits.is_over:
+            if len(moves) >= limits.budget + AHEAD or limits.is_over:
                 return moves, len(stay)
             found = _place(trial, vm, *within)
             if found is None:

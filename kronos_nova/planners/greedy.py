@@ -26,7 +26,6 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import batches
 from kronos_nova.planners.base import one_by_one
-from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 
@@ -115,5 +114,5 @@ class _Round:
             # Where the policy leaves hosts out, several bottom hosts have this bound, and an
             # earlier one may have reached it already.
             most = self.search.best if self.problem.left_out is None else found
-            if most >= self.bottoms[host] - ROUNDING:
+            if most >= self.bottoms[host] - TOLERANCE / 2:
                 return

@@ -45,10 +45,12 @@ from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import local_search
 from kronos_nova.planners import order
+from kronos_nova.planners.base import AHEAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
+from kronos_nova.planners.population import GUARD
 from kronos_nova.planners.population import Plan
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
@@ -112,11 +114,6 @@ PAIRS_MOVE = 150
 """Maximum number of pairs in all integer programs (:data:`PART`) for each move of the solution. So
 the programs for few moves end before :data:`PAIRS` is reached. Raised, plans with few moves take
 longer; lowered, plans with few moves copy more memory. Chosen together with :data:`PAIRS`."""
-MANY = 10
-"""Number of moves from which integer programs (:data:`PART`) make a solution cheaper. A solution is
-a set of moves that brings the scores of all hosts into their target ranges. Raised, plans with
-fewer moves copy more memory; lowered, plans with few moves take longer and seldom become cheaper.
-Measured on a random cluster of 13 hosts: a plan of 16 moves with 321 GiB becomes one with 199."""
 PREMIUM = 1.12
 """Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
 of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
@@ -125,16 +122,6 @@ the first one is chosen only if it copies at most this factor times as much memo
 memory is copied to need fewer plans; lowered, target ranges are more often reached one plan later.
 Chosen by ``bench installed``: with 1.25, one of its 18 cases of up to 32 hosts needs three plans
 instead of four, and an aggregate of 100 hosts copies 19 % more than its four parts do."""
-MOST_MOVES = 200
-"""Number of moves that every search may find, even if a plan may have fewer moves. The moves that
-do not fit into the plan are left to later plans. If a plan may have many moves, :data:`REACH`
-permits a search to find more. Raised, searches for thousands of hosts take longer; lowered, the
-number and cost of the later plans' moves are known less exactly. Not measured."""
-REACH = 2
-"""Number of moves that a search may find for each move that a plan may have. The moves that do not
-fit into the plan are left to later plans. If the plan may have few moves, the search may find
-:data:`MOST_MOVES` instead. Raised, the search for large plans takes longer; lowered, the moves that
-are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
 copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of
@@ -173,13 +160,6 @@ a large excess, a solution with other moves is searched. Raised, target ranges a
 plans later where hosts are nearly full; lowered, more memory is copied. Chosen by ``bench
 installed``: with 0, 100 hosts copy 19 % more memory; without other moves, 100 nearly full hosts
 need 73 plans of ten moves instead of 28."""
-SPARE = 0.96
-"""Share of the permitted moves that a solution with one plan less should have at most. A solution
-is a set of moves that brings the scores of all hosts into their target ranges. If the cheapest
-solution needs two plans, a solution for one plan is searched; if it needs three plans, a solution
-for two plans. The other permitted moves of these plans are kept for instances that have to wait on
-a third host until their destination has room. Raised, no moves are left for waiting instances;
-lowered, a solution with one plan less is found less often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -221,7 +201,7 @@ class Band:
         is_wide = np.ptp(ends, axis=0) <= widths
         low = np.where(is_wide, (ends.sum(axis=0) - widths) / 2, (low + high) / 2)
         # A policy without a weight in the combined imbalance still has a threshold.
-        return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
+        return cls(low, low + widths, np.where(weights > 0.0, weights, GUARD))
 
     def moved(self, policy: int, low: float) -> 'Band':
         """Return a copy in which the band of one policy begins at the score ``low``. The widths of
@@ -263,12 +243,6 @@ class Band:
                                            self.weights.tolist(), strict=True):
             total += weight * (each - high if each > high else max(low - each, 0.0))
         return total
-
-
-LEAST_WEIGHT = 1e-3
-"""Weight of a policy that has a threshold but no weight in the combined imbalance. Raised, this
-policy competes with the policies that have a weight; lowered to 0, no move is made to bring this
-policy within its threshold. Not measured."""
 
 
 class Level:
@@ -366,7 +340,7 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
     """Yield the moves (instance, destination) of solutions, the best solution first. A solution may
     have more moves than the budget permits. The moves that relieve the hosts with the largest
     excess come first. The excess is the part of the scores outside the bands."""
-    reach = max(MOST_MOVES, REACH * limits.budget)
+    reach = limits.budget + AHEAD
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
         return
@@ -407,8 +381,8 @@ def _rank(each: 'Leveling') -> tuple[float, float]:
 
 def _with_better_parts(best: 'Leveling', limits: Limits) -> 'Iterator[Leveling]':
     """Yield a cheaper solution, in which integer programs have replaced moves of ``best``. Yield
-    nothing if ``best`` has less than :data:`MANY` moves, or if programs cannot be used."""
-    if best.is_solvable and best.count >= MANY and not limits.is_over:
+    nothing if programs cannot be used."""
+    if best.is_solvable and not limits.is_over:
         other = best.with_moves(best.plan)
         other.solve_parts(limits)
         yield other
@@ -481,7 +455,7 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     found: list[Leveling] = []
     for start, parts in starts:
         other = start()
-        other.purpose.fewer = int(SPARE * few.budget)
+        other.purpose.fewer = few.budget
         other.shorten(parts, limits)
         yield other
         if not other.left():

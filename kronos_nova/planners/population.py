@@ -97,12 +97,12 @@ ends near exp(88)."""
 
 
 GUARD = 0.05
-"""Weight (no unit) of a policy of weight 0 in the value by which swaps are rated. The policy adds
-nothing to the cost of a plan, but a plan must not raise its imbalance above its threshold. With the
-small weight, the search keeps within this threshold. Raised, swaps are chosen that even out this
-policy instead of others; lowered, most plans of a search pass the threshold and are useless.
-Measured on 20 random clouds of 5 hosts: with 0, a plan of 4 moves ends up to 0.14 above the lowest
-combined imbalance."""
+"""Weight (no unit) with which searches rate the loads of a policy of weight 0. The policy adds
+nothing to the cost of a plan, but has a threshold. With the small weight, a search keeps its
+imbalance within the threshold, or lowers its imbalance to the threshold. Raised, moves are chosen
+that even out this policy instead of others; lowered, most plans of a search pass the threshold and
+are useless. Measured on 20 random clouds of 5 hosts: with 0, a plan of 4 moves ends up to 0.14
+above the lowest combined imbalance."""
 
 
 class SoftenedMax:

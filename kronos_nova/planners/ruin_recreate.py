@@ -26,6 +26,7 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model.arrays import Index
+from kronos_nova.planners.base import FIRST_BATCH
 from kronos_nova.planners.base import Limits
 
 STEP = 1e4
@@ -54,10 +55,6 @@ SURE = 200
 """Number of steps of a solution that are made even after the deadline. A step is one move or one
 swap. Raised, late evaluations exceed their time limit by more; lowered, the plans of late
 evaluations have fewer moves. Not measured."""
-TRIES = 8
-"""Maximum number of moves or swaps of one host that are checked against server groups, the best
-first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
-a host is missed more often. Not measured."""
 
 Moves = list[tuple[int, int]]
 """One move, or the two moves of a swap: [(instance, destination)]."""
@@ -321,14 +318,14 @@ class Search:
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], Moves]) -> Rated:
         """Return (rating, moves) of the best chain that the purpose allows. A chain is one move, or
-        the two moves of a swap. Only the best :data:`TRIES` chains are checked. The rating is 0 if
-        none of these chains is allowed, or if no chain has a positive rating.
+        the two moves of a swap. Only the best :data:`FIRST_BATCH` chains are checked. The rating is
+        0 if none of these chains is allowed, or if no chain has a positive rating.
 
         :param ratings: float64, a table with the rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
             chain
         """
-        for _ in range(TRIES if ratings.size else 0):
+        for _ in range(FIRST_BATCH if ratings.size else 0):
             row, column = np.unravel_index(ratings.argmax(), ratings.shape)
             rating, moves = float(ratings[row, column]), chain(row, column)
             if rating <= 0 or self.purpose.allows(self, moves):
