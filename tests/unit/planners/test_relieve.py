@@ -9,6 +9,7 @@ import testtools
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.hot_hosts import Marks
@@ -90,6 +91,26 @@ class RelieveTest(testtools.TestCase):
             self.judged += is_hot
             self.assertEqual(least, sum(memory[step.vm] for step in steps))
             self.assertLessEqual(state.scores[0, 0], (.4 if is_hot else .6) + 1e-9)
+
+    def test_many_of_a_hundred_servers_leave_with_little_more_memory_than_parts_of_them(self):
+        chance = np.random.default_rng(1)
+        hosts, memory = 60, chance.choice([512, 1024, 2048, 4096, 8192], 100)
+        weights = chance.gamma(1.0, .008, (100, 2)) * np.sqrt(memory / memory.mean())[:, None]
+        scores = np.zeros((hosts, 2))
+        scores[0] = weights.sum(axis=0) + .2
+        problem = clouds.idle([0] * 100, hosts)
+        problem = dataclasses.replace(
+            problem, policies=('p', 'q'), policy_weights=np.full(2, .5), weights=weights,
+            thresholds=np.full(2, .1), scores=scores, host_scale=np.ones((hosts, 2)),
+            capacity_scores=np.full((hosts, 2), np.nan), capacity_thresholds=np.full(2, np.inf),
+            memory_mb=memory)
+        wanted = marks(.7, .65, policies=2)
+
+        steps, state = plan(problem, wanted, budget=90)
+
+        self.assertTrue((state.scores[0] <= .65 + 1e-9).all())
+        least = optimize.linprog(memory, A_ub=-weights.T, b_ub=.65 - scores[0], bounds=(0, 1)).fun
+        self.assertLess(sum(memory[step.vm] for step in steps), 1.02 * least)
 
     def test_a_target_counts_only_in_the_policies_that_are_too_high(self):
         """The second policy is above its target and cannot fall. The first is brought to its
