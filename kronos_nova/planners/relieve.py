@@ -270,7 +270,9 @@ class _Host:
         costs = self.state.problem.memory_mb[vms] + 1.0 / max(1, len(vms))
         amounts, least = [*self.share[np.ix_(vms, self.hot)].T, -np.ones(len(vms))], [
             *excess, -float(self.limits.budget)]
-        for _ in range(BUDGET.ends if len(vms) else 0):
+        for number in range(BUDGET.ends if len(vms) else 0):
+            if number and self.limits.is_over:
+                return None
             chosen = BUDGET.cover(costs, np.array(amounts), np.array(least), self.limits)
             if chosen is None:
                 return None
