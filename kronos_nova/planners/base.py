@@ -256,6 +256,12 @@ DIGITS = range(3, 7)
 smallest number of digits that shows the change is used. With the largest number raised, reasons
 state changes that do not matter; lowered, reasons omit small changes. Chosen because a change of
 less than a millionth of a host is of no use to a reader."""
+ENDS = 50
+"""Number of hosts that a search considers at each end: the most loaded and the least loaded hosts,
+or those that are most likely and least likely to become full. Moves are searched only from and to
+these hosts. More hosts are considered if a plan may have many moves. Raised, plans for large
+clusters take longer; lowered, the search runs out of hosts to improve, and constraints more often
+exclude all destinations of an instance. Not measured."""
 AHEAD = 200
 """Number of moves that some searches plan in addition to the moves that the plan may have. The plan
 then has only the first of the moves. A search plans ahead so that the first moves do not take the

@@ -25,6 +25,7 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import RELIEVE
+from kronos_nova.planners.base import ENDS
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
@@ -35,14 +36,6 @@ LEAST_VARIANCE = 1e-4
 """Lower bound of the variance of a host's predicted load, as the square of a fraction of the host.
 Raised, more hosts count as likely to become full; lowered, predicted loads count as exact. Chosen
 because loads are never known to better than a hundredth of a host; not measured."""
-SOURCES = 32
-"""Maximum number of hosts from which instances may be moved: the hosts that are most likely to
-become full. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen above the default
-number of moves of a plan; not measured."""
-DESTINATIONS = 64
-"""Maximum number of hosts to which instances may be moved: the hosts that are least likely to
-become full. Raised, a plan takes longer; lowered, constraints more often exclude all destinations
-of an instance. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -126,7 +119,7 @@ class _Round:
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[np.argsort(-self._weighed(self.chances[hosts]), kind='stable')]
         # Hosts that instances leave, and hosts that they go to.
-        sources, self.destinations = hosts[:SOURCES], hosts[-DESTINATIONS:]
+        sources, self.destinations = hosts[:ENDS], hosts[-ENDS:]
         unmoved = state.vm_host == state.origin
         self.vms = np.flatnonzero(self.problem.movable & unmoved
                                   & np.isin(state.vm_host, sources))

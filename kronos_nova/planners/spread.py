@@ -23,6 +23,7 @@ from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import local_search
 from kronos_nova.planners import order
+from kronos_nova.planners.base import ENDS
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
@@ -54,28 +55,15 @@ SEARCHES = 3
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Measured on 24 random clouds of nearly full hosts: with 1,
 five plans end with up to 15 % more imbalance."""
-ENDS = 50
-"""Minimum number of hosts that a search considers at each end of the range of scores: the most
-loaded hosts and the least loaded hosts, for each policy. Moves are searched only from and to these
-hosts. More hosts are considered if a plan may have many moves. Raised, plans for large clusters
-take longer; lowered, the search runs out of hosts to improve. Not measured."""
 BUDGET = SearchBudget(pairs=(200, 1500), stages=(1, 2, 3, 4), nodes=50, gap=1e-3)
 """Limits of the integer program that computes the best plan. In clusters up to the first number of
 pairs, the program is always used. In clusters up to the second number, it is used in four cases:
 members of a server group are kept apart; a policy has the weight 0; the moves to a better end state
 cannot be made one after the other; most moves are impossible at first (see :data:`TIGHT`). The
 program is solved with more stages until a plan is found that costs little more than the best end
-state (:data:`NEAR`); each further number of stages takes 1 to 5 s of processor time. A thousand
+state (:data:`STUCK`); each further number of stages takes 1 to 5 s of processor time. A thousand
 pairs take 2 to 4 s. Measured by ``bench optimum``: without 4 stages, one of 12 plans was 9 %
 worse."""
-NEAR = 0.02
-"""Share by which the cost of an accepted plan may exceed the cost of the best end state. The cost
-is the combined imbalance plus the prices of the moves. An end state gives each instance a host; the
-moves to the best end state may have no possible order. If the plan costs more, the integer program
-is solved again with more stages of moves. A move of a later stage can use room that an earlier
-stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans for full
-clusters take longer and are better. Measured by ``bench constants`` on 10 clouds: with 0, one plan
-ends with 1 % less imbalance, and all plans together take 5 % longer."""
 TIGHT = 0.5
 """Share of the candidate moves that decides whether an integer program is solved before the local
 search. A candidate move is a pair of an instance and another host. The program comes first if less
@@ -191,8 +179,7 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
     :param best: the best plan in ``found`` whose moves have a possible order
     """
     for rounds in BUDGET.stages[1:]:
-        reached = space.state.after(best).objective()
-        if reached <= (1.0 + NEAR) * found.best.cost + STUCK:
+        if not is_stuck(space.state, best, found):
             break
         some = Incumbents([End(space.state.objective(), [])])
         if add_best(space, some, limits, rounds) == np.inf:
