@@ -105,15 +105,6 @@ solved (:data:`PART`), or none. Raised, small programs are solved in vain; lower
 take longer are solved while small ones would still find better moves. Measured by ``bench
 constants`` on 9 clouds: with 5, seven plans change, and five of them leave scores further outside
 the target ranges."""
-PAIRS = 4_000
-"""Maximum number of pairs of an instance and a host in all integer programs (:data:`PART`) that
-replace moves of one solution. A solution is a set of moves that brings the scores of all hosts into
-their target ranges. Raised, plans take longer; lowered, plans copy more memory. Measured on random
-clusters of 12 to 40 hosts: the programs of a solution take 1 to 5 s of processor time."""
-PAIRS_MOVE = 150
-"""Maximum number of pairs in all integer programs (:data:`PART`) for each move of the solution. So
-the programs for few moves end before :data:`PAIRS` is reached. Raised, plans with few moves take
-longer; lowered, plans with few moves copy more memory. Chosen together with :data:`PAIRS`."""
 PREMIUM = 1.12
 """Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
 of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
@@ -132,6 +123,11 @@ EFFORT_MOVE = 8e5
 search for a plan with few moves thus ends before :data:`EFFORT`, the maximum for one search, is
 reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
 Chosen together with :data:`EFFORT`."""
+PAIR_WORTH = 7500.0
+"""Ratio of the number of pairs that a search may rate (:data:`EFFORT`) to the number of pairs that
+all integer programs (:data:`PART`) of one solution may have. Raised, the programs end sooner, and
+plans copy more memory; lowered, plans take longer. Measured on random clusters of 12 to 40 hosts:
+the programs of a solution take 1 to 5 s of processor time."""
 PLACES = 12
 """Maximum number of further positions that are tried for the target range of each policy. The
 scores of all hosts should lie in the target range. It is as wide as the policy's threshold, but may
@@ -653,6 +649,11 @@ class Leveling(Search):
         """
         self.purpose.cost = self.memory + part * self.memory.mean()
 
+    def _effort(self) -> float:
+        """Return the number of pairs of an instance and a host that a search may rate to make the
+        solution cheaper."""
+        return min(EFFORT, EFFORT_MOVE * self.count)
+
     def shorten(self, parts: Sequence[float], limits: Limits) -> None:
         """Make the solution cheaper, and undo needless moves. The search rates at most
         :data:`EFFORT` pairs of an instance and a host with the costs :data:`MOVE_PARTS` together.
@@ -661,7 +662,7 @@ class Leveling(Search):
         """
         for part in parts:
             self.charge(part)
-            self.refine(min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS), limits)
+            self.refine(self._effort() / len(MOVE_PARTS), limits)
             self.trim()
 
     def trim(self) -> None:
@@ -700,7 +701,7 @@ class Leveling(Search):
         """
         self.charge(MOVE_PARTS[-1])
         at_best: list[set[int]] = []
-        pairs, most_pairs = 0, min(PAIRS, PAIRS_MOVE * self.count)
+        pairs, most_pairs = 0, self._effort() / PAIR_WORTH
         for most in PART.pairs:
             stale = 0
             while (stale < STALE and pairs < most_pairs
