@@ -12,10 +12,6 @@ from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
 
-EVERYWHERE = -1
-"""Value (no unit) that stands for all hosts, in place of the index of one destination. Fixed: no
-index of a host is negative."""
-
 
 class BestMove:
     """The search for the candidate move with the largest gain. The *gain* of a move is the amount
@@ -29,7 +25,7 @@ class BestMove:
 
     * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move
       (unless ``is_forced`` is true), and ``bound`` is the gain of the move.
-    * ``host`` is :data:`EVERYWHERE`. Then the destination is not chosen yet, and ``bound`` is a
+    * ``host`` is -1. Then the destination is not chosen yet, and ``bound`` is a
       gain that the move does not exceed with any destination. The best destination is searched only
       if ``bound`` is above the best gain so far.
 
@@ -84,7 +80,7 @@ class BestMove:
             if bound <= self.best + TOLERANCE / 2:
                 break
             self.best = max(self.best, float(self._row(int(vm)).max(initial=-np.inf)))
-        self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
+        self._candidates.append((bounds, vms, np.full(len(vms), -1)))
 
     def to_host(self, vms: np.ndarray, host: int) -> float:
         """Add the moves of the instances ``vms`` to ``host`` as candidate moves. Return the largest
@@ -108,7 +104,7 @@ class BestMove:
         vms, hosts = vms[tied], hosts[tied]
         for position in np.lexsort((hosts, vms, self.state.problem.memory_mb[vms])):
             vm, host = int(vms[position]), int(hosts[position])
-            if host != EVERYWHERE:
+            if host >= 0:
                 return vm, host
             there = np.flatnonzero(self._matters(self._row(vm)))
             if len(there):

@@ -451,7 +451,8 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     found: list[Leveling] = []
     for start, parts in starts:
         other = start()
-        other.purpose.fewer = few.budget
+        # One move of each plan is left for an instance that has to wait on a third host.
+        other.purpose.fewer = few.budget - few.budget // limits.budget
         other.shorten(parts, limits)
         yield other
         if not other.left():
