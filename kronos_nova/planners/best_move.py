@@ -25,9 +25,9 @@ class BestMove:
 
     * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move
       (unless ``is_forced`` is true), and ``bound`` is the gain of the move.
-    * ``host`` is -1. Then the destination is not chosen yet, and ``bound`` is a
-      gain that the move does not exceed with any destination. The best destination is searched only
-      if ``bound`` is above the best gain so far.
+    * ``host`` is -1. Then the destination is not chosen yet, and ``bound`` is a gain that the move
+      does not exceed with any destination. The best destination is searched only if ``bound`` is
+      above the best gain so far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if the
