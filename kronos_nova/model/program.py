@@ -749,18 +749,18 @@ class Program:
 
 
 def cheapest_cover(costs: np.ndarray, amounts: np.ndarray, least: np.ndarray,
-                   seconds: float, gap: float, nodes: int) -> np.ndarray | None:
+                   seconds: float, nodes: int) -> np.ndarray | None:
     """Choose items whose amounts together reach lower bounds, at the lowest cost. This is the
     minimum knapsack problem with several constraints.
 
     :param costs: float64 (n,), cost of each item
     :param amounts: float64 (k, n), amounts of each item, which may be negative
     :param least: float64 (k,), lower bounds of the sums of the amounts
-    :param seconds, gap, nodes: as in :meth:`Program.solve`
+    :param seconds, nodes: as in :meth:`Program.solve`
     :returns: bool (n,), true for the chosen items; None if no choice is found
     """
     found = _solved(costs, (amounts, least, np.inf), np.ones(len(costs)), np.ones(len(costs)),
-                    seconds, gap, nodes)
+                    seconds, 0.0, nodes)
     return None if found.x is None else found.x > 0.5
 
 

@@ -179,8 +179,7 @@ class SearchBudget:
               limits: Limits) -> np.ndarray | None:
         """Return the cheapest choice of items that is found within the limits, as
         :func:`~kronos_nova.model.program.cheapest_cover` does; None if none is found."""
-        return cheapest_cover(costs, amounts, least, limits.deadline - limits.clock(), self.gap,
-                              self.nodes)
+        return cheapest_cover(costs, amounts, least, limits.deadline - limits.clock(), self.nodes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

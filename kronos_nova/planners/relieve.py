@@ -260,14 +260,16 @@ class _Host:
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """Return the moves that remove the excess and copy the least memory; None if no such moves
-        were found. Of equal sets of moves, the smaller set is returned. If the chosen instances
-        have no possible destinations, another set of instances is chosen.
+        were found. Of equal sets of moves, the smaller set is returned; of sets that are still
+        equal, the one with the first instances in the order of :meth:`_by_use`. If the chosen
+        instances have no possible destinations, another set of instances is chosen.
 
         :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
-        vms = np.array(self.vms, dtype=np.intp)
-        # The number of instances has the smallest part in the cost, and is limited by the budget.
-        costs = self.state.problem.memory_mb[vms] + 1.0 / max(1, len(vms))
+        vms, count = np.array(self._by_use(excess), dtype=np.intp), max(1, len(self.vms))
+        # Number and order of the instances cost less than 1 MiB together.
+        costs = (self.state.problem.memory_mb[vms]
+                 + (1.0 + np.arange(len(vms)) / count) / (2.0 * count))
         amounts, least = [*self.share[np.ix_(vms, self.hot)].T, -np.ones(len(vms))], [
             *excess, -float(self.limits.budget)]
         for number in range(BUDGET.ends if len(vms) else 0):
