@@ -67,7 +67,7 @@ class Tuning:
     replaced by a new one; this is a restart. A round is as many restarts as there are assignments.
 
     Measured: with a tenth of the total effort, the search already finds most of the improvement, in
-    clusters of any size. The other parameters were not measured separately.
+    clusters of any size. Only ``taken_share`` was measured separately.
 
     effort : time that a search may take, in estimated nanoseconds of processor time
     per_move : further effort for each move of the budget
@@ -87,6 +87,9 @@ class Tuning:
     pool : maximum number of known plans, the best ones, from which new assignments are made; half
         as many as there are assignments, if that is fewer
     taken_back : number of moves; a smaller random number of moves is removed from a good plan
+    taken_share : share of the moves that is removed in addition. Measured on 35 random clouds: with
+        0, four of six plans for policies that leave hosts out end with 2 to 29 % more imbalance;
+        with 0.15, three plans of ten change, and end with 2 % more on average
     kicks : number of rounds from one round with kicks to the next. A kick is a random move that is
         added to a new assignment
     temperatures : temperatures of the search (see
@@ -111,6 +114,7 @@ class Tuning:
     cooled: float = 0.8
     pool: int = 16
     taken_back: int = 5
+    taken_share: float = 0.05
     kicks: int = 2
     temperatures: tuple[float, ...] = (0.3, 0.2, 0.1, 0.05)
     cooling: float = 0.0
@@ -240,12 +244,12 @@ class LocalSearch:
         return self._kicked(plan if is_short else self._ruined(plan))
 
     def _ruined(self, plan: Plan) -> Plan:
-        """Return a plan without a small random number of its moves. The remaining moves have the
-        same order."""
+        """Return a plan without some of its moves. The remaining moves have the same order."""
         count = len(plan)
         if not count:
             return []
         taken = int(self.chance.integers(1, min(self.tuning.taken_back, count + 1)))
+        taken = min(count, taken + int(self.tuning.taken_share * count))
         gone = set(self.chance.permutation(count)[:taken].tolist())
         return [move for n, move in enumerate(plan) if n not in gone]
 
