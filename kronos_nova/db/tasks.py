@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
+from oslo_utils import uuidutils
 
 from kronos_nova.db import models
 from kronos_nova.db.engine import Database
@@ -35,6 +36,8 @@ class Tasks:
         self.worker = worker
         self.clock = clock
         self._left: set[str] = set()
+        # Values of the rows that could not be written, by key.
+        self._unrecorded: dict[str, dict[str, Any]] = {}
 
     @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
@@ -80,15 +83,29 @@ class Tasks:
         """
         self._left.update(uuids)
 
+    def record_later(self, instance_uuid: str) -> None:
+        """Remember a request for a migration that failed before a task could be recorded. The next
+        :meth:`beat` that reaches the database records the request as a task of a dead worker. If
+        this process ends before that, the request is forgotten."""
+        key = uuidutils.generate_uuid()
+        self._unrecorded[key] = {
+            'migration_uuid': key, 'instance_uuid': instance_uuid, 'worker': self.worker,
+            'state': tasks.EXPIRED, 'beat_at': self.clock()}
+
     @retried
     def beat(self) -> None:
         """Record a sign of life of this worker and its tasks, except the tasks that were passed to
-        :meth:`leave`."""
+        :meth:`leave`. Record the requests that were passed to :meth:`record_later`."""
+        unrecorded = self._unrecorded.copy()
         with self.database.writer() as session:
+            for values in unrecorded.values():
+                session.merge(models.TaskRow(**values))  # an earlier try may have written the row
             session.execute(sa.update(models.TaskRow).where(
                 models.TaskRow.worker == self.worker, models.TaskRow.state.in_(tasks.TAKEN),
                 models.TaskRow.migration_uuid.not_in(tuple(self._left)),
             ).values(beat_at=self.clock()))
+        for key in unrecorded:
+            del self._unrecorded[key]
 
     @retried
     def dead(self, begun_before: datetime.datetime,

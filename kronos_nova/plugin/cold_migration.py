@@ -38,13 +38,15 @@ class ReportsOutages(Mixin):
             ``code`` of the error is :data:`outages.CODE`
         """
         try:
-            return super().execute()
+            answer = super().execute()
         except Exception as error:
             if not outages.is_outage(error) and not self._is_placement_away(error):
                 raise
             registration.note_outage(self._note_outage, 'cold migration', self.instance.uuid)
             raise nova_exception.MigrationPreCheckError(
                 reason=first_line(error), code=outages.CODE) from error
+        registration.close_receipt()  # the destination has the request
+        return answer
 
     def _is_placement_away(self, error: Exception) -> bool:
         """Return True if two conditions hold: Nova itself raised ``error``, and placement does not

@@ -1,6 +1,7 @@
 """The managers of nova-conductor with Kronos. They plan moves, carry out moves, and change the
 allocations of a live migration in one transaction."""
 
+import contextlib
 import contextvars
 import functools
 import sys
@@ -101,6 +102,10 @@ EXPECTED = {
         'request_spec'),
     'nova.conductor.manager:ComputeTaskManager._schedule_instances': (
         'self', 'context', 'request_spec', 'instance_uuids', 'return_alternates'),
+    'nova.conductor.manager:ComputeTaskManager.live_migrate_instance': (
+        'self', 'context', 'instance', 'scheduler_hint', 'block_migration', 'disk_over_commit',
+        'request_spec'),
+    'nova.conductor.manager:ComputeTaskManager.migrate_server': None,
     'nova.compute.api:API.live_migrate': None,
     'nova.compute.api:API.live_migrate_abort': None,
 }
@@ -179,9 +184,20 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
     transaction. The rollback of a changed cold migration leaves no allocations behind. Outdated
     requests for changed migrations are dropped."""
 
+    def live_migrate_instance(self, context: RequestContext, instance: Instance, *args: Any,
+                              **kwargs: Any) -> None:
+        with _receipt(instance):
+            super().live_migrate_instance(context, instance, *args, **kwargs)
+
+    def migrate_server(self, context: RequestContext, instance: Instance, *args: Any,
+                       **kwargs: Any) -> None:
+        with _receipt(instance):
+            super().migrate_server(context, instance, *args, **kwargs)
+
     def _live_migrate(self, context: RequestContext, instance: Instance, *args: Any,
                       **kwargs: Any) -> None:
         if not self._is_atomic(context):
+            registration.close_receipt()
             super()._live_migrate(context, instance, *args, **kwargs)
             return
         with registration.Registration(
@@ -197,6 +213,7 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
     def _cold_migrate(self, context: RequestContext, instance: Instance, *args: Any,
                       **kwargs: Any) -> None:
         if not self._is_atomic(context):
+            registration.close_receipt()
             super()._cold_migrate(context, instance, *args, **kwargs)
             return
         with registration.Announcement(_tasks, 'cold migration', instance.uuid):
@@ -261,6 +278,13 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
     def _is_atomic(self, context: RequestContext) -> bool:
         wanted = CONF.kronos.atomic_moves
         return wanted == 'all' or (wanted == 'kronos' and _is_of_a_plan(context))
+
+
+def _receipt(instance: Instance) -> contextlib.AbstractContextManager[object]:
+    """Return the context manager in which a request for a migration is handled."""
+    if CONF.kronos.atomic_moves == 'off':
+        return contextlib.nullcontext()
+    return registration.Receipt(_tasks, instance.uuid)
 
 
 def _is_outdated(context: RequestContext, instance: Instance, mark: str) -> bool:

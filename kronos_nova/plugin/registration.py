@@ -1,9 +1,11 @@
 """The record in the control database of a migration that this conductor worker prepares."""
 
+import contextvars
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+import oslo_messaging as messaging
 from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -15,6 +17,58 @@ from kronos_nova.db.tasks import Tasks
 from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
+
+
+class Receipt:
+    """A context manager around the handling of a request for a migration. Nova uses its databases
+    before it calls the code that makes an :class:`Announcement`. If a database does not answer,
+    Nova drops the request, and the task_state of the instance remains.
+
+    If an outage ends the ``with`` block and :func:`close_receipt` was not called, the request is
+    remembered. Once the control database answers, the request is recorded as a task of a dead
+    worker. The reconciler, a periodic task of nova-conductor, then clears the task_state.
+
+    :param make_tasks: callable that returns the Tasks in which the request is recorded
+    """
+
+    def __init__(self, make_tasks: Callable[[], Tasks], instance_uuid: str):
+        self._make_tasks = make_tasks
+        self._instance_uuid = instance_uuid
+        self.is_closed = False
+
+    def __enter__(self) -> Self:
+        self._token = _receipt.set(self)
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, error: BaseException | None,
+                 _traceback: TracebackType | None) -> None:
+        _receipt.reset(self._token)
+        # Nova has handled an ExpectedException, and has cleared the task_state.
+        if (self.is_closed or not isinstance(error, Exception)
+                or isinstance(error, messaging.ExpectedException)
+                or not outages.is_outage(error)):
+            return
+        try:
+            self._make_tasks().record_later(self._instance_uuid)
+        except Exception as problem:  # Nova has to report the first error
+            LOG.warning('The lost request for a migration of instance %s cannot be recorded: %s',
+                        self._instance_uuid, first_line(problem))
+            return
+        LOG.warning('The request for a migration of instance %s is lost, because a service did not '
+                    'answer: %s. Kronos clears the task_state of the instance after the outage.',
+                    self._instance_uuid, first_line(error))
+
+
+# The Receipt of the request that this thread handles.
+_receipt: contextvars.ContextVar[Receipt | None] = contextvars.ContextVar('receipt', default=None)
+
+
+def close_receipt() -> None:
+    """Note that a later error does not lose the request that this thread handles. This is so if
+    nova-compute may have the request, or if Nova or a task has the outcome."""
+    receipt = _receipt.get()
+    if receipt is not None:
+        receipt.is_closed = True
 
 
 class Announcement:
@@ -87,6 +141,8 @@ class Registration(Announcement):
 
     def __exit__(self, _type: type[BaseException] | None, error: BaseException | None,
                  _traceback: TracebackType | None) -> None:
+        if self._tasks or self.is_handed_over or self._is_written_down(error):
+            close_receipt()
         if self._tasks is None:
             return
         if not self._is_written_down(error):

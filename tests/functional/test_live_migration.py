@@ -1,9 +1,12 @@
 """The atomic live migration task in a whole Nova with a real placement."""
 
+import contextlib
 import datetime
 import importlib
 import threading
 
+import ddt
+import fixtures
 import oslo_messaging as messaging
 from nova import context
 from nova import exception
@@ -289,9 +292,6 @@ class DeadConductorTest(ReconcilerTestCase):
         def refuse(*_args, **_kwargs):
             raise exception.MigrationPreCheckError(reason='injected')
 
-        def break_off(*_args, **_kwargs):
-            raise db_exc.DBConnectionError('injected')
-
         self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', refuse)
         self.stub_out('nova.scheduler.utils.set_vm_state_and_notify', break_off)
         self.migrate(server, 'host2')
@@ -439,6 +439,56 @@ class DeadConductorOfAColdMigrationTest(ReconcilerTestCase):
         self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.in_progress()))
         self.assert_unchanged(server)
         self.assertEqual([], self.migrations(server))
+
+
+@ddt.ddt
+class LostRequestTest(ReconcilerTestCase):
+    """A conductor worker receives a request for a migration while no database answers, so that
+    neither Nova nor Kronos can record anything."""
+
+    def lose(self, action, place):
+        """Request a migration from a conductor whose databases do not answer from ``place`` on."""
+        server = self.boot('host1')
+        with contextlib.ExitStack() as outage:
+            for name in (place, 'kronos_nova.db.tasks.Tasks.announce',
+                         'nova.scheduler.utils.set_vm_state_and_notify'):
+                outage.enter_context(fixtures.MonkeyPatch(name, break_off))
+            self.api.post_server_action(server['id'], action)
+            self._wait_for_assert(
+                lambda: self.assertEqual(1, len(conductor._tasks()._unrecorded)))
+        return server
+
+    def assert_set_free(self, server, mark):
+        self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': mark})
+        conductor._tasks().beat()
+        self.reconcile()
+
+        self.server_on(server, 'host1')
+        self.assertEqual('ACTIVE', self.api.get_server(server['id'])['status'])
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assertEqual(frozenset(), self.tasks.in_progress())
+        for migration in self.migrations(server):
+            self.assertEqual('error', migration['status'])
+
+    @ddt.data('nova.compute.utils.EventReporter.__enter__',
+              'kronos_nova.plugin.conductor._is_outdated',
+              'nova.objects.migration.Migration.create',
+              'nova.conductor.tasks.live_migrate.LiveMigrationTask.execute')
+    def test_of_a_live_migration(self, place):
+        server = self.lose({'os-migrateLive': {'host': 'host2', 'block_migration': 'auto'}}, place)
+        self.assert_set_free(server, 'migrating')
+
+    @ddt.data('nova.compute.utils.EventReporter.__enter__',
+              'kronos_nova.plugin.conductor._is_outdated',
+              'nova.objects.migration.Migration.create',
+              'nova.conductor.tasks.migrate.MigrationTask.execute')
+    def test_of_a_cold_migration(self, place):
+        server = self.lose({'migrate': {'host': 'host2'}}, place)
+        self.assert_set_free(server, 'resize_prep')
+
+
+def break_off(*_args, **_kwargs):
+    raise db_exc.DBConnectionError('injected')
 
 
 class DeadConductorOfAComputeTest(AtomicTestCase):

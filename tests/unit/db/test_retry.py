@@ -24,6 +24,7 @@ from kronos_nova.objects import hold
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import task as tasks
 from tests.unit.db import fixtures
 from tests.unit.db import test_holds
 
@@ -247,6 +248,19 @@ class LostAnswerTest(testtools.TestCase):
         self.commits = 0
         self.assertTrue(known.hand_over('migration'))
         self.assertEqual(frozenset({'migration'}), known.in_progress())
+
+    def test_a_request_that_could_not_be_recorded(self):
+        known = db_tasks.Tasks(self.database, 'one', lambda: self.now)
+        known.record_later('vm1')
+        self.assertEqual(frozenset(), known.instances())
+        known.beat()
+        self.assertEqual(2, self.commits)
+        [found] = known.dead(self.now, self.now)
+        self.assertEqual(('vm1', tasks.EXPIRED, self.now),
+                         (found.instance_uuid, found.state, found.beat_at))
+        known.end(found.migration_uuid)
+        known.beat()
+        self.assertEqual(frozenset(), known.instances())
 
     def test_a_task_that_was_taken_away_does_not_continue(self):
         self.commits = 1    # none of these is lost
