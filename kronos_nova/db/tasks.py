@@ -3,6 +3,7 @@ migrations a dead worker has left."""
 
 import datetime
 from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,14 +39,22 @@ class Tasks:
         self._left: set[str] = set()
         # Values of the rows that could not be written, by key.
         self._unrecorded: dict[str, dict[str, Any]] = {}
+        # Keys of tasks whose announcement failed, although the row may have been written.
+        self._unused: set[str] = set()
 
     @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
         """Record that this worker prepares a migration, before Nova has a record of the migration.
+        If the database does not answer, the caller continues without a task, and the next
+        :meth:`beat` deletes the row that may have been written nevertheless.
 
         :param key: a new uuid, which identifies the task until the task begins
         """
-        self._add(key, instance_uuid, tasks.ANNOUNCED)
+        try:
+            self._add(key, instance_uuid, tasks.ANNOUNCED)
+        except db_exc.DBConnectionError:
+            self._unused.add(key)
+            raise
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
@@ -73,7 +82,7 @@ class Tasks:
         :param uuids: the uuids that the task has had: its key, and the uuid of its migration
         """
         with self.database.writer() as session:
-            session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
+            session.execute(_deletion(uuids))
 
     def leave(self, *uuids: str) -> None:
         """Stop recording signs of life for a task. Other processes will then treat the task as if
@@ -96,8 +105,10 @@ class Tasks:
     def beat(self) -> None:
         """Record a sign of life of this worker and its tasks, except the tasks that were passed to
         :meth:`leave`. Record the requests that were passed to :meth:`record_later`."""
-        unrecorded = self._unrecorded.copy()
+        unrecorded, unused = self._unrecorded.copy(), self._unused.copy()
         with self.database.writer() as session:
+            if unused:
+                session.execute(_deletion(unused))
             for values in unrecorded.values():
                 session.merge(models.TaskRow(**values))  # an earlier try may have written the row
             session.execute(sa.update(models.TaskRow).where(
@@ -106,6 +117,7 @@ class Tasks:
             ).values(beat_at=self.clock()))
         for key in unrecorded:
             del self._unrecorded[key]
+        self._unused -= unused
 
     @retried
     def dead(self, begun_before: datetime.datetime,
@@ -175,3 +187,7 @@ class Tasks:
             # An earlier try may have written the row, and its answer was lost.
             row = session.get(models.TaskRow, changed.get('migration_uuid', uuid))
             return row is not None and (row.state, row.worker) == (new, self.worker)
+
+
+def _deletion(uuids: Collection[str]) -> sa.Delete:
+    return sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids))

@@ -249,6 +249,15 @@ class LostAnswerTest(testtools.TestCase):
         self.assertTrue(known.hand_over('migration'))
         self.assertEqual(frozenset({'migration'}), known.in_progress())
 
+    def test_an_announcement_is_not_run_again_and_does_not_stay(self):
+        """Its caller continues without the task, and never ends it."""
+        known = db_tasks.Tasks(self.database, 'one', lambda: self.now)
+        self.assertRaises(db_exc.DBConnectionError, known.announce, 'key', 'vm1')
+        self.assertEqual(frozenset({'vm1'}), known.instances())
+        known.announce('other', 'vm2')
+        known.beat()
+        self.assertEqual(frozenset({'vm2'}), known.instances())
+
     def test_a_request_that_could_not_be_recorded(self):
         known = db_tasks.Tasks(self.database, 'one', lambda: self.now)
         known.record_later('vm1')
