@@ -23,6 +23,7 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.model import rounded
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import ENDS
@@ -130,7 +131,8 @@ class _Round:
         than the price of the move."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
-        ratings = gains / np.maximum(self._prices(rows, columns), TOLERANCE)
+        # Rounded, because a division by a price of nearly 0 would enlarge rounding errors.
+        ratings = rounded(gains) / np.maximum(self._prices(rows, columns), TOLERANCE)
         ratings[gains <= TOLERANCE] = -np.inf
         # Ratings that differ by less than the tolerance are tied, and the order of names decides.
         order = np.argsort(-np.round(ratings / TOLERANCE), axis=None, kind='stable')
