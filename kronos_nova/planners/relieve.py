@@ -266,20 +266,22 @@ class _Host:
 
         :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
-        vms, count = np.array(self._by_use(excess), dtype=np.intp), max(1, len(self.vms))
+        vms, count = np.array(self._by_use(excess), dtype=np.intp), len(self.vms)
+        if not count:
+            return None
+        gains = self.share[np.ix_(vms, self.hot)]
         # Number and order of the instances cost less than 1 MiB together.
         costs = (self.state.problem.memory_mb[vms]
-                 + (1.0 + np.arange(len(vms)) / count) / (2.0 * count))
-        amounts, least = [*self.share[np.ix_(vms, self.hot)].T, -np.ones(len(vms))], [
-            *excess, -float(self.limits.budget)]
-        for number in range(BUDGET.ends if len(vms) else 0):
+                 + (1.0 + np.arange(count) / count) / (2.0 * count))
+        amounts, least = [*gains.T, -np.ones(count)], [*excess, -float(self.limits.budget)]
+        for number in range(BUDGET.ends):
             if number and self.limits.is_over:
                 return None
             chosen = BUDGET.cover(costs, np.array(amounts), np.array(least), self.limits)
             if chosen is None:
                 return None
             # The solver's tolerance is larger than that of the planners.
-            if (self.share[vms[chosen]][:, self.hot].sum(axis=0) >= excess - TOLERANCE).all():
+            if (gains[chosen].sum(axis=0) >= excess - TOLERANCE).all():
                 found = self._placed(vms[chosen].tolist())
                 if found is not None:
                     return found
